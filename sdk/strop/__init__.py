@@ -1,0 +1,1 @@
+"""Write, share and run reinforcement-learning environments for language models."""

@@ -1,0 +1,5 @@
+"""The `strop` command."""
+
+
+def main() -> None:
+    """Run the command line."""

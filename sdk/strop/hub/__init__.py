@@ -1,0 +1,1 @@
+"""Talk to a hub: name, package, push, resolve, install and load environments."""

@@ -1,0 +1,106 @@
+"""Names of environments: ``owner/name[@selector]``, read by one parser (step: resolve)."""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from strop.errors import InvalidRefError
+
+NAME_PATTERN = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?"
+"""A distribution's or an owner's name as people type it: ASCII, at most 100 characters."""
+
+LATEST = "latest"
+"""The computed tag: the newest version that is neither yanked nor a pre-release."""
+
+_NAME = re.compile(NAME_PATTERN)
+_REF = re.compile(rf"(?P<owner>{NAME_PATTERN})/(?P<name>{NAME_PATTERN})(?:@(?P<selector>\S+))?")
+_DIGEST = re.compile(r"sha256:(?P<hex>[0-9a-f]{12,64})")
+_TAG = re.compile(r"[a-z][a-z0-9._-]{0,62}")
+_FORM = "Write owner/name, owner/name@1.2.0, @~=1.2, @latest or @sha256:<12 or more hex digits>"
+
+
+def normalize_name(text: str) -> str:
+    """The PEP 503 form of an owner's or environment's name; validated first, normalised after.
+
+    Raises:
+        InvalidRefError: `text` is no name.
+    """
+    if _NAME.fullmatch(text) is None:
+        raise InvalidRefError(
+            f"{text!r} is no name. Use letters, digits, `.`, `-` and `_`, "
+            "with a letter or digit at both ends, at most 100 characters."
+        )
+    return str(canonicalize_name(text))
+
+
+@dataclass(frozen=True, slots=True)
+class EnvRef:
+    """The name of an environment and, after ``@``, which of its versions.
+
+    Owner and name are kept in the normal form of PEP 503, so ``Ada/My_Env`` and
+    ``ada/my-env`` are the same environment. At most one selector is set; with none,
+    the reference means the newest version that is neither yanked nor a pre-release.
+    """
+
+    owner: str
+    name: str
+    version: Version | None = None
+    """Exactly this version, compared as PEP 440: ``1.0`` is ``1.0.0``."""
+    specifier: SpecifierSet | None = None
+    """The newest version inside this range."""
+    tag: str | None = None
+    """A pointer with a name; ``latest`` is computed."""
+    digest: str | None = None
+    """The first 12 to 64 hex digits of the wheel's sha256."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a reference.
+
+        Raises:
+            InvalidRefError: `text` has another form.
+        """
+        match = _REF.fullmatch(text)
+        if match is None:
+            raise InvalidRefError(f"{text!r} names no environment. {_FORM}.")
+        owner, name = (normalize_name(part) for part in match.group("owner", "name"))
+        return cls(owner, name, **_selector(match["selector"], text))
+
+    @property
+    def full_name(self) -> str:
+        """``owner/name``, without the selector."""
+        return f"{self.owner}/{self.name}"
+
+    @property
+    def selector(self) -> str | None:
+        """The part after ``@`` in its normal form; None when there is none."""
+        if self.digest is not None:
+            return f"sha256:{self.digest}"
+        chosen = self.version or self.specifier or self.tag
+        return None if chosen is None else str(chosen)
+
+    def __str__(self) -> str:
+        return self.full_name if self.selector is None else f"{self.full_name}@{self.selector}"
+
+
+def _selector(selector: str | None, text: str) -> dict[str, str | Version | SpecifierSet]:
+    if selector is None:
+        return {}
+    if match := _DIGEST.fullmatch(selector):
+        return {"digest": match["hex"]}
+    try:
+        return {"version": Version(selector)}
+    except InvalidVersion:
+        pass
+    if selector[0] in "=<>!~":
+        try:
+            return {"specifier": SpecifierSet(selector)}
+        except InvalidSpecifier as error:
+            raise InvalidRefError(f"{selector!r} in {text!r} is no version range. {_FORM}.") from error
+    if _TAG.fullmatch(selector):
+        return {"tag": selector}
+    raise InvalidRefError(f"{selector!r} in {text!r} selects no version. {_FORM}.")

@@ -1,0 +1,232 @@
+"""The shapes of the hub's JSON API, imported by both ends (steps: publish, resolve).
+
+Unknown fields are ignored when read, so that an older client understands a newer hub.
+Times are UTC; digests are lower-case hex without a prefix; sizes are bytes.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+API_PREFIX = "/api/v1"
+HUB_HEADER = "strop-hub"
+"""Every response of a hub carries this header with the hub's version."""
+REQUEST_ID_HEADER = "x-request-id"
+PROBLEM_TYPE = "application/problem+json"
+
+
+class Wire(BaseModel):
+    """Base of every shape."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Problem(Wire):
+    """An error, as RFC 9457 problem+json. Source: RFC 9457 section 3."""
+
+    title: str
+    status: int
+    detail: str
+    code: str
+    """Stable, for programs."""
+    request_id: str | None = None
+    problems: list[str] = Field(default_factory=list)
+    """Every single problem, where there can be several."""
+
+
+class FileKind(StrEnum):
+    """What a file of a version is for."""
+
+    WHEEL = "wheel"
+    """What is installed; its sha256 is the version's digest."""
+    SOURCE = "source"
+    """The author's tree as `strop env push` packs it; never on index pages."""
+    SDIST = "sdist"
+    """A PEP 517 source distribution, from packaging clients."""
+
+
+class PublishedFile(Wire):
+    """One file of a version."""
+
+    filename: str
+    kind: FileKind
+    sha256: str
+    size_bytes: int
+    url: str
+    """Absolute; answers GET, HEAD and Range with a strong ETag."""
+    uploaded_at: datetime
+
+
+class VersionKind(StrEnum):
+    """Fixed when a version's wheel arrives."""
+
+    STROP = "strop"
+    """The wheel carries `strop.json`."""
+    FOREIGN = "foreign"
+    """Any other wheel; its manifest is derived from its metadata."""
+
+
+class VersionSummary(Wire):
+    """A version in a list."""
+
+    owner: str
+    name: str
+    version: str
+    kind: VersionKind
+    digest: str
+    """sha256 of the wheel: the digest that is stamped into everything."""
+    tree_digest: str | None
+    """Of the author's source; None for versions that came without it."""
+    requires_python: str | None
+    size_bytes: int
+    published_at: datetime
+    published_by: str
+    is_yanked: bool
+    yank_reason: str | None
+
+
+class VersionDetail(VersionSummary):
+    """All about a version."""
+
+    manifest: dict[str, Any]
+    """As `strop.hub.manifest.Manifest` dumps it."""
+    settings_schema: dict[str, Any] | None
+    """JSON schema of `load_environment`'s settings; None for foreign versions."""
+    readme: str
+    """Markdown as uploaded; the empty string when there is none."""
+    files: list[PublishedFile]
+
+
+class PushOutcome(StrEnum):
+    """What a push did."""
+
+    PUBLISHED = "published"
+    ALREADY_PUBLISHED = "already_published"
+    """The same tree (or the same wheel) is there at this version; nothing changed."""
+
+
+class PushResult(Wire):
+    """The answer to a push."""
+
+    outcome: PushOutcome
+    version: VersionDetail
+    warnings: list[str] = Field(default_factory=list)
+
+
+class EnvironmentSummary(Wire):
+    """An environment in a list."""
+
+    owner: str
+    name: str
+    summary: str
+    category: str
+    tags: list[str]
+    is_private: bool
+    latest_version: str | None
+    """None when every version is yanked."""
+    updated_at: datetime
+
+
+class EnvironmentDetail(EnvironmentSummary):
+    """All about an environment, seen through its latest version."""
+
+    created_at: datetime
+    latest: VersionDetail | None
+
+
+class EnvironmentPage(Wire):
+    """One page of a listing."""
+
+    items: list[EnvironmentSummary]
+    next_cursor: str | None
+    """Give it back as `cursor` for the next page; None on the last."""
+
+
+class VersionPage(Wire):
+    """One page of an environment's versions, newest first by PEP 440."""
+
+    items: list[VersionSummary]
+    next_cursor: str | None
+
+
+class YankRequest(Wire):
+    """Why a version should no longer be chosen."""
+
+    reason: str = Field(default="", max_length=500)
+
+
+class ResolveRequest(Wire):
+    """Many references in one round trip."""
+
+    references: list[str] = Field(min_length=1, max_length=500)
+    python_version: str | None = None
+    """Such as `3.11.7`; versions whose Requires-Python excludes it are passed over."""
+
+
+class ResolvedVersion(Wire):
+    """What an installer needs to fetch and verify one version."""
+
+    reference: str
+    """As asked."""
+    owner: str
+    name: str
+    version: str
+    kind: VersionKind
+    digest: str
+    wheel: PublishedFile
+    source: PublishedFile | None
+    manifest: dict[str, Any]
+    requires: list["ResolvedVersion"] = Field(default_factory=list)
+    """The manifest's other hub environments, resolved; transitive and flat, without repeats."""
+    warnings: list[str] = Field(default_factory=list)
+
+
+class ResolveError(Wire):
+    """A reference that could not be resolved."""
+
+    reference: str
+    code: str
+    detail: str
+
+
+class ResolveResult(Wire):
+    """The answer: one entry for each reference, in order."""
+
+    items: list[ResolvedVersion | ResolveError]
+
+
+class Scope(StrEnum):
+    """What a token may do; each includes nothing but itself."""
+
+    READ = "read"
+    """See private environments of its owners."""
+    CREATE = "create"
+    """Publish the first version of a new environment."""
+    PUBLISH = "publish"
+    """Publish versions of existing environments."""
+    YANK = "yank"
+    ADMIN = "admin"
+    """Everything that its user may do."""
+
+
+class WhoAmI(Wire):
+    """Who a token speaks for."""
+
+    user: str
+    is_admin: bool
+    owners: list[str]
+    """Owners as whom the token's user may publish; the user's own name first."""
+    scopes: list[Scope]
+    limited_to: str | None
+    """An owner, or `owner/name`, outside which the token is worth nothing."""
+    expires_at: datetime | None
+
+
+class Health(Wire):
+    """Liveness or readiness; readiness names each part that is not ready."""
+
+    status: str
+    version: str
+    checks: dict[str, str] = Field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Clients for language models behind one protocol."""
