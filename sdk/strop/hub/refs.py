@@ -100,7 +100,9 @@ def _selector(selector: str | None, text: str) -> dict[str, str | Version | Spec
         try:
             return {"specifier": SpecifierSet(selector)}
         except InvalidSpecifier as error:
-            raise InvalidRefError(f"{selector!r} in {text!r} is no version range. {_FORM}.") from error
+            raise InvalidRefError(
+                f"{selector!r} in {text!r} is no version range. {_FORM}."
+            ) from error
     if _TAG.fullmatch(selector):
         return {"tag": selector}
     raise InvalidRefError(f"{selector!r} in {text!r} selects no version. {_FORM}.")
