@@ -1,0 +1,85 @@
+# Strop: `make help` lists what there is. Needs Python 3.11 or newer, make and git; uv is used when it is there.
+#
+#   PYTHON=…  the interpreter that makes the virtual environment     VENV=…  where it goes
+#   JOBS=…    processes that run tests                               ARGS=…  handed to pytest
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV ?= .venv
+JOBS ?= 2
+ARGS ?=
+PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
+	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	then echo $$name; break; fi; done)
+
+# Installed once for each content of pyproject.toml, whatever a checkout does to its time.
+DIGEST := $(shell git hash-object pyproject.toml | cut -c1-12)
+HUB := $(VENV)/.installed-hub-$(DIGEST)
+DEV := $(VENV)/.installed-dev-$(DIGEST)
+BIN := $(VENV)/bin
+INSTALL := $(if $(shell command -v uv),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install)
+CHECKED := sdk hub_server environments migrations demo tests
+
+.PHONY: help demo hub test test-all check fix bench docs clean
+
+help: ## what there is
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+
+demo: $(HUB) ## the whole journey on this machine: push, resolve, install, 64 rollouts
+	@$(BIN)/python -m demo.run
+
+hub: $(HUB) ## serve the hub that the demo filled
+	@$(BIN)/python -m demo.serve
+
+test: $(DEV) ## the daily tests, with their coverage
+	@rm -f $(VENV)/.coverage*
+	@COVERAGE_FILE=$(VENV)/.coverage $(BIN)/python -m pytest -n $(JOBS) -m 'not slow' \
+		--cov --cov-config=pyproject.toml --cov-report= $(ARGS)
+	@COVERAGE_FILE=$(VENV)/.coverage $(BIN)/coverage json -q -o $(VENV)/coverage.json
+	@$(BIN)/python -m tests.architecture.coverage_floors $(VENV)/coverage.json
+
+test-all: $(DEV) ## every test, the slow ones too
+	@$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+check: $(DEV) ## style, types, who may import whom, sizes
+	@$(BIN)/ruff check $(CHECKED)
+	@$(BIN)/ruff format --check $(CHECKED)
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m tests.architecture.sizes
+	@$(BIN)/python -m tests.architecture.hygiene
+
+fix: $(DEV) ## mend what can be mended without thinking
+	@$(BIN)/ruff check --fix $(CHECKED)
+	@$(BIN)/ruff format $(CHECKED)
+
+bench: $(DEV) ## every benchmark, one after the other
+	@$(BIN)/python -m tests.benchmarks
+
+docs: $(DEV) ## whether the documentation names everything, and its examples run
+	@$(BIN)/python -m pytest tests/architecture/test_documentation.py $(ARGS)
+
+clean: ## the virtual environment and everything that the demo left
+	@rm -rf $(VENV) .strop dist build
+
+$(BIN)/python:
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "Strop needs Python 3.11 or newer and found none. Install one, or name it: make PYTHON=/path/to/python3.12 …" >&2; exit 2; fi
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "$(PYTHON) is older than Python 3.11, or does not run. Name another: make PYTHON=/path/to/python3.12 …" >&2; exit 2; }
+	@if command -v uv >/dev/null; then uv venv --quiet --seed --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV); \
+	else $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make virtual environments: its modules venv and ensurepip are missing. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 2; }; \
+	$(PYTHON) -m venv $(VENV); fi
+
+$(HUB): | $(BIN)/python
+	@echo "Installing strop[hub] into $(VENV)"
+	@$(INSTALL) --quiet -e '.[hub]'
+	@touch $@
+
+$(DEV): | $(BIN)/python
+	@echo "Installing strop[dev] into $(VENV)"
+	@$(INSTALL) --quiet -e '.[dev]'
+	@touch $(HUB) $@
