@@ -1,0 +1,42 @@
+"""The identity of one rollout and the seeds that follow from it (step: rollout)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Which rollout this is: the key for resuming and for accounting exactly once."""
+
+    run_seed: int
+    environment: str
+    """``owner/name`` without version, or the bare name of an environment without owner."""
+    split: str
+    task_key: str
+    visit: int = 0
+    """How often the task was drawn before in this run, from 0."""
+    member: int = 0
+    """Place in the group, from 0."""
+
+    @property
+    def environment_seed(self) -> int:
+        """Shared by a group: the sampling seed's tuple without the member, 0 to 2^64 - 1."""
+        return derive_seed(self.run_seed, self.environment, self.split, self.task_key, self.visit)
+
+    @property
+    def sampling_seed(self) -> int:
+        """The attempt's own, 0 to 2^64 - 1."""
+        return derive_seed(
+            self.run_seed, self.environment, self.split, self.task_key, self.visit, self.member
+        )
+
+
+def derive_seed(*identity: int | str) -> int:
+    """The first 8 bytes of the sha256 of the identity as a canonical JSON array."""
+    digest = hashlib.sha256(_encode(identity).encode("ascii")).digest()
+    return int.from_bytes(digest[:8], "big")

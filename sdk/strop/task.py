@@ -1,0 +1,204 @@
+"""Tasks and ordered sets of them: plain data, readable without an environment (step: author)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
+from typing import Any, Self
+
+from strop.attempt import derive_seed
+from strop.canonical import json_digest
+from strop.message_json import message_from_json, message_to_json
+from strop.types import JSON, Message
+
+MakeTask = Callable[[int, random.Random], "Task"]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Task:
+    """One problem: JSON in and out, exactly.
+
+    Example:
+        >>> Task(key="1", prompt="Reverse: abc", reference="cba").prompt[0].text
+        'Reverse: abc'
+    """
+
+    key: str
+    """Unique within its split, stable over runs."""
+    prompt: tuple[Message, ...]
+    """What the policy sees first; a string becomes one user message."""
+    reference: JSON
+    """What the answer is compared with; None when there is nothing to compare."""
+    metadata: dict[str, JSON]
+    """Whatever else the environment wants to know."""
+    split: str
+    """Filled in by the environment that offers the task."""
+
+    def __init__(
+        self,
+        key: str,
+        prompt: str | Iterable[Message],
+        reference: JSON = None,
+        metadata: dict[str, JSON] | None = None,
+        split: str = "",
+    ) -> None:
+        messages = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
+        set_field = object.__setattr__
+        set_field(self, "key", key)
+        set_field(self, "prompt", messages)
+        set_field(self, "reference", reference)
+        set_field(self, "metadata", {} if metadata is None else metadata)
+        set_field(self, "split", split)
+
+    @property
+    def digest(self) -> str:
+        """sha256 (hex) of the task's canonical JSON."""
+        return json_digest(self.to_json())
+
+    def to_json(self) -> dict[str, JSON]:
+        """The task as JSON; `from_json` gives an equal task back."""
+        return {
+            "key": self.key,
+            "prompt": [message_to_json(message) for message in self.prompt],
+            "reference": self.reference,
+            "metadata": self.metadata,
+            "split": self.split,
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """Read what `to_json` gave."""
+        prompt = [message_from_json(message) for message in value["prompt"]]
+        return cls(value["key"], prompt, value["reference"], value["metadata"], value["split"])
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSet:
+    """The tasks of one split, in order: finite, lazy or infinite; each loaded in its turn.
+
+    Give a sequence, a function that returns an iterable (called anew for each pass), or use
+    `TaskSet.generate` for tasks that are a function of their index.
+    """
+
+    source: Sequence[Task] | Callable[[], Iterable[Task]]
+    split: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not callable(self.source) and not isinstance(self.source, Sequence):
+            raise TypeError(
+                f"TaskSet cannot pass twice over a {type(self.source).__name__}. Give a list, or a "
+                "function that returns a fresh iterable each time."
+            )
+
+    @classmethod
+    def generate(cls, make: MakeTask, size: int | None = None, *, seed: int = 0) -> TaskSet:
+        """Tasks that are a pure function of their index.
+
+        Args:
+            make: From an index (from 0) and a generator of random numbers of its own to a task;
+                the task's key becomes ``str(index)``.
+            size: How many; None for no end.
+            seed: Another seed gives other tasks; so does another split.
+        """
+        return cls(_Generated(make, size, seed))
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether iteration never ends."""
+        return isinstance(self.source, _Generated) and self.source.size is None
+
+    def __iter__(self) -> Iterator[Task]:
+        tasks = self.source() if callable(self.source) else self.source
+        split = self.split
+        return (task if task.split == split else replace_split(task, split) for task in tasks)
+
+    def __len__(self) -> int:
+        size = _size_of(self.source)
+        if size is None:
+            raise TypeError("This task set has no length that is known before it is read.")
+        return size
+
+    def __getitem__(self, index: int) -> Task:
+        if isinstance(self.source, _Generated | Sequence):
+            return replace_split(self.source[index], self.split)
+        for task in islice(self, index, None):
+            return task
+        raise IndexError(index)
+
+    def get(self, key: str) -> Task:
+        """The task with this key.
+
+        Raises:
+            KeyError: There is none.
+        """
+        if isinstance(self.source, _Generated):
+            return replace_split(self.source.get(key), self.split)
+        for task in self:
+            if task.key == key:
+                return task
+        raise KeyError(key)
+
+    def named(self, split: str) -> TaskSet:
+        """The same tasks as the split of this name."""
+        source = self.source
+        if isinstance(source, _Generated):
+            source = replace(source, split=split)
+        return TaskSet(source, split=split)
+
+    def shuffled(self, seed: int) -> TaskSet:
+        """The same tasks in another order, always the same for a seed; reads them all.
+
+        Raises:
+            ValueError: The set is infinite.
+        """
+        if self.is_infinite:
+            raise ValueError(
+                "An infinite task set cannot be shuffled. Its tasks are already drawn at random; "
+                "give `generate` a size, or another seed."
+            )
+        tasks = list(self)
+        random.Random(seed).shuffle(tasks)  # noqa: S311 - an order, not a secret
+        return TaskSet(tasks, split=self.split)
+
+
+@dataclass(frozen=True, slots=True)
+class _Generated:
+    make: MakeTask
+    size: int | None
+    seed: int
+    split: str = ""
+
+    def __call__(self) -> Iterator[Task]:
+        indexes = count() if self.size is None else range(self.size)
+        return map(self._make_at, indexes)
+
+    def __getitem__(self, index: int) -> Task:
+        if index < 0 or (self.size is not None and index >= self.size):
+            raise IndexError(index)
+        return self._make_at(index)
+
+    def get(self, key: str) -> Task:
+        if not (key.isascii() and key.isdigit()) or str(int(key)) != key:
+            raise KeyError(key)
+        try:
+            return self[int(key)]
+        except IndexError:
+            raise KeyError(key) from None
+
+    def _make_at(self, index: int) -> Task:
+        rng = random.Random(derive_seed(self.seed, self.split, index))  # noqa: S311 - tasks, not secrets
+        task = self.make(index, rng)
+        return Task(str(index), task.prompt, task.reference, task.metadata, self.split)
+
+
+def _size_of(source: object) -> int | None:
+    if isinstance(source, _Generated):
+        return source.size
+    return len(source) if isinstance(source, Sequence) else None
+
+
+def replace_split(task: Task, split: str) -> Task:
+    """The same task as one of another split."""
+    return Task(task.key, task.prompt, task.reference, task.metadata, split)

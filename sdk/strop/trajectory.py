@@ -1,0 +1,275 @@
+"""What a rollout leaves behind: a graph of segments, with reward, failure and provenance.
+
+A trajectory is immutable. Scoring and stamping give copies. `strop.trajectory_json` writes
+it, `docs/reference/trajectory.md` describes the written form.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self, TypeAlias
+
+from strop.attempt import Attempt
+from strop.task import Task
+from strop.types import (
+    JSON,
+    POLICY,
+    EnvironmentIdentity,
+    FinishReason,
+    Message,
+    Usage,
+)
+
+SCHEMA = "strop.trajectory/1"
+
+StopReason: TypeAlias = Literal[
+    "ended",  # by the environment: terminated
+    "max_turns",
+    "max_tokens",
+    "time_limit",
+    "context_overflow",
+    "content_filter",
+    "driver",  # whoever drove the episode stopped it
+    "failure",
+    "cancelled",
+]
+
+TRUNCATING: frozenset[str] = frozenset(
+    {"max_turns", "max_tokens", "time_limit", "context_overflow", "content_filter", "driver"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A node of the graph: one completion, or all messages between two; never split."""
+
+    kind: Literal["completion", "messages"]
+    seat: str
+    """Whose context it belongs to; a completion's is who sampled it."""
+    parent: int | None
+    """Index of the segment before it on its path; None at a root."""
+    messages: tuple[Message, ...]
+    """A completion has exactly one. None at all where an engine added only tokens."""
+    token_ids: array[int] | None = None
+    """What the engine saw or sampled, ``[segment_tokens]``; None where it did not tell."""
+    logprobs: array[float] | None = None
+    """Of a completion, natural logarithms, ``[segment_tokens]``."""
+    finish_reason: FinishReason | None = None
+    usage: Usage | None = None
+    model: str = ""
+    latency_s: float = 0.0
+    policy_version: int | None = None
+    raw: dict[str, JSON] = field(default_factory=dict)
+    """Fields of the reply that have no place of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewardValue:
+    """What one reward function gave, and how it counts."""
+
+    value: float | None
+    """None when it failed."""
+    weight: float
+    range: tuple[float, float] | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One role's share in the result."""
+
+    is_trainable: bool = True
+    reward: float | None = None
+    """The weighted sum; None when there is a failure or nothing was scored yet."""
+    rewards: dict[str, RewardValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A fault of infrastructure or author: excluded from training, never scored 0."""
+
+    type: str
+    """Name of the error's class."""
+    boundary: str
+    """``environment``, ``tool``, ``reward``, ``model`` or ``sandbox``."""
+    message: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds spent by stage; waiting in a queue is charged to no other stage."""
+
+    queue_s: float = 0.0
+    setup_s: float = 0.0
+    turns_s: float = 0.0
+    tools_s: float = 0.0
+    score_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """The immutable record of one rollout."""
+
+    attempt: Attempt
+    task: Task
+    segments: tuple[Segment, ...]
+    """In the order in which they came; parents stand before children."""
+    seats: dict[str, Seat]
+    outcome: dict[str, JSON]
+    """What the environment kept for scoring."""
+    stop_reason: StopReason
+    stop_detail: str = ""
+    failure: Failure | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+    """Values of the reward functions whose weight is 0."""
+    turn_rewards: tuple[float, ...] | None = None
+    """One for each turn, ``[turns]``; None where the environment gives none."""
+    environment: EnvironmentIdentity = field(default_factory=lambda: EnvironmentIdentity("local"))
+    settings: dict[str, JSON] = field(default_factory=dict)
+    fork_count: int = 0
+    """How often an engine saw another history than the one recorded."""
+    timing: Timing = field(default_factory=Timing)
+    started_at_s: float = 0.0
+    """Unix time."""
+    isolation: str | None = None
+    """Of the sandbox that ran code, or None when none ran."""
+    strop_version: str = ""
+    stamps: dict[str, JSON] = field(default_factory=dict)
+    """What a trainer adds: group id, policy versions, advantages."""
+
+    @property
+    def seat(self) -> Seat:
+        """The seat of the policy: the only one, or the first that is trainable."""
+        return self.seats[POLICY] if POLICY in self.seats else next(iter(self.seats.values()))
+
+    @property
+    def reward(self) -> float | None:
+        """The policy's reward; None when the attempt failed or is not scored."""
+        return self.seat.reward
+
+    @property
+    def rewards(self) -> dict[str, RewardValue]:
+        """The policy's reward functions by name."""
+        return self.seat.rewards
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether the environment ended it."""
+        return self.stop_reason == "ended"
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether a limit ended it."""
+        return self.stop_reason in TRUNCATING
+
+    @property
+    def completions(self) -> tuple[Message, ...]:
+        """What was sampled, in order, by any seat."""
+        return tuple(s.messages[0] for s in self.segments if s.kind == "completion")
+
+    @property
+    def turn_count(self) -> int:
+        """How many completions there are."""
+        return sum(segment.kind == "completion" for segment in self.segments)
+
+    @property
+    def text(self) -> str:
+        """The text of the last completion, reasoning apart; empty when there is none."""
+        for segment in reversed(self.segments):
+            if segment.kind == "completion":
+                return segment.messages[0].text
+        return ""
+
+    @property
+    def usage(self) -> Usage:
+        """Summed over the completions that were counted."""
+        return sum((s.usage for s in self.segments if s.usage is not None), Usage())
+
+    def path(self, leaf: int) -> tuple[Segment, ...]:
+        """The segments from the root to `leaf`, both included."""
+        return tuple(self.segments[index] for index in path_indexes(self.segments, leaf))
+
+    def leaves(self) -> Iterator[int]:
+        """Indexes of the segments that have no child, in order."""
+        parents = {segment.parent for segment in self.segments}
+        return (index for index in range(len(self.segments)) if index not in parents)
+
+    def messages(self, seat: str = POLICY) -> tuple[Message, ...]:
+        """The conversation on the last path of a seat."""
+        indexes = [i for i, segment in enumerate(self.segments) if segment.seat == seat]
+        if not indexes:
+            return ()
+        return tuple(message for part in self.path(indexes[-1]) for message in part.messages)
+
+    def stamped(self, **stamps: JSON) -> Self:
+        """A copy with further stamps."""
+        return replace(self, stamps={**self.stamps, **stamps})
+
+    def to_samples(self) -> list[Sample]:
+        """One flat sample for each leaf of a trainable seat.
+
+        A sampled segment that several paths share is trainable in the first only. Paths
+        of which the engine did not tell every token give no sample.
+        """
+        spent: set[int] = set()
+        samples = (self._sample(leaf, spent) for leaf in self.leaves())
+        return [sample for sample in samples if sample is not None]
+
+    def _sample(self, leaf: int, spent: set[int]) -> Sample | None:
+        path = path_indexes(self.segments, leaf)
+        segments = [self.segments[index] for index in path]
+        while segments and segments[-1].token_ids is None and segments[-1].kind == "messages":
+            segments.pop()
+            path.pop()
+        has_gap = any(segment.token_ids is None for segment in segments)
+        if not segments or has_gap or not self.seats[segments[-1].seat].is_trainable:
+            return None
+        sample = Sample(array("i"), array("b"), array("f"), segments[-1].seat)
+        for index, segment in zip(path, segments, strict=True):
+            sample.extend(segment, is_trained=segment.kind == "completion" and index not in spent)
+            spent.add(index)
+        return sample
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a trainer's loss consumes; the three arrays have one length, ``[tokens]``."""
+
+    token_ids: array[int]
+    mask: array[int]
+    """1 where a token was sampled by the trained seat and is trained on here, else 0."""
+    logprobs: array[float]
+    """Of sampled tokens; 0 elsewhere, NaN where a sampled token's was not told."""
+    seat: str
+
+    def extend(self, segment: Segment, *, is_trained: bool) -> None:
+        """Append a segment's tokens."""
+        token_ids = segment.token_ids or array("i")
+        count = len(token_ids)
+        self.token_ids.extend(token_ids)
+        self.mask.extend(array("b", [is_trained]) * count)
+        if segment.logprobs is not None:
+            self.logprobs.extend(segment.logprobs)
+        else:
+            blank = float("nan") if segment.kind == "completion" else 0.0
+            self.logprobs.extend(array("f", [blank]) * count)
+
+
+def path_indexes(segments: Sequence[Segment], leaf: int | None) -> list[int]:
+    """Indexes of the segments from the root to `leaf`, both included."""
+    indexes = []
+    index = leaf
+    while index is not None:
+        indexes.append(index)
+        index = segments[index].parent
+    indexes.reverse()
+    return indexes
+
+
+def failure_of(error: BaseException, boundary: str, traceback: str = "") -> Failure:
+    """The record of an error."""
+    message = str(error) or type(error).__name__
+    return Failure(type(error).__name__, boundary, message, traceback)

@@ -1,0 +1,263 @@
+"""The written form of a trajectory, schema ``strop.trajectory/1`` (step: rollout).
+
+`docs/reference/trajectory.md` describes every field. Token arrays are little-endian base64:
+8,000 tokens take a tenth of the time and a third of the space of JSON numbers. The encoder is
+the standard library's with ASCII escapes, which keeps lone surrogates, big integers and NaN.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from array import array
+from base64 import b64decode, b64encode
+from typing import Any
+
+from strop.attempt import Attempt
+from strop.errors import TrajectoryFileError
+from strop.message_json import message_from_json, message_to_json
+from strop.task import Task
+from strop.trajectory import (
+    SCHEMA,
+    Failure,
+    RewardValue,
+    Seat,
+    Segment,
+    Timing,
+    Trajectory,
+)
+from strop.types import JSON, EnvironmentIdentity, Usage
+
+_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circular=False).encode
+_ITEM_BYTES = 4
+
+
+def encode_line(trajectory: Trajectory, *, has_reference: bool = True) -> bytes:
+    """One line of a trajectory file, its end included.
+
+    Args:
+        trajectory: A scored one.
+        has_reference: Whether the task's reference is written; False keeps answers secret.
+    """
+    return (_encode(to_json(trajectory, has_reference=has_reference)) + "\n").encode("ascii")
+
+
+def decode_line(line: bytes) -> Trajectory:
+    """Read what `encode_line` gave.
+
+    Raises:
+        TrajectoryFileError: The line is no trajectory of this schema.
+    """
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        raise TrajectoryFileError(f"The line is no JSON: {error}.") from error
+    return from_json(value)
+
+
+def to_json(trajectory: Trajectory, *, has_reference: bool = True) -> dict[str, JSON]:
+    """The trajectory as JSON."""
+    t = trajectory
+    attempt = t.attempt
+    task = t.task.to_json()
+    if not has_reference:
+        del task["reference"]
+    return {
+        "schema": SCHEMA,
+        "attempt": {
+            "run_seed": attempt.run_seed,
+            "environment": attempt.environment,
+            "split": attempt.split,
+            "task_key": attempt.task_key,
+            "visit": attempt.visit,
+            "member": attempt.member,
+        },
+        "seeds": {"environment": attempt.environment_seed, "sampling": attempt.sampling_seed},
+        "environment": _identity_to_json(t.environment),
+        "strop_version": t.strop_version,
+        "settings": t.settings,
+        "task": task,
+        "segments": [_segment_to_json(segment) for segment in t.segments],
+        "fork_count": t.fork_count,
+        "seats": {name: _seat_to_json(seat) for name, seat in t.seats.items()},
+        "reward": t.reward,
+        "metrics": dict(t.metrics),
+        "turn_rewards": None if t.turn_rewards is None else list(t.turn_rewards),
+        "outcome": t.outcome,
+        "is_terminated": t.is_terminated,
+        "is_truncated": t.is_truncated,
+        "stop_reason": t.stop_reason,
+        "stop_detail": t.stop_detail,
+        "failure": None if t.failure is None else _failure_to_json(t.failure),
+        "usage": _usage_to_json(t.usage),
+        "timing": _timing_to_json(t.timing),
+        "started_at_s": t.started_at_s,
+        "isolation": t.isolation,
+        "stamps": t.stamps,
+    }
+
+
+def from_json(value: dict[str, Any]) -> Trajectory:
+    """Read what `to_json` gave.
+
+    Raises:
+        TrajectoryFileError: `value` is no trajectory of this schema.
+    """
+    schema = value.get("schema") if isinstance(value, dict) else None
+    if schema != SCHEMA:
+        raise TrajectoryFileError(
+            f"Expected a trajectory of schema {SCHEMA}, found {schema!r}. "
+            "Read the file with the Strop that wrote it."
+        )
+    try:
+        return _from_json(value)
+    except (KeyError, TypeError, ValueError) as error:
+        raise TrajectoryFileError(f"The trajectory is incomplete: {error!r}.") from error
+
+
+def _from_json(value: dict[str, Any]) -> Trajectory:
+    turn_rewards = value["turn_rewards"]
+    return Trajectory(
+        attempt=Attempt(**value["attempt"]),
+        task=Task.from_json({"reference": None, **value["task"]}),
+        segments=tuple(_segment_from_json(segment) for segment in value["segments"]),
+        seats={name: _seat_from_json(seat) for name, seat in value["seats"].items()},
+        outcome=value["outcome"],
+        stop_reason=value["stop_reason"],
+        stop_detail=value["stop_detail"],
+        failure=None if value["failure"] is None else Failure(**value["failure"]),
+        metrics=value["metrics"],
+        turn_rewards=None if turn_rewards is None else tuple(turn_rewards),
+        environment=EnvironmentIdentity(**value["environment"]),
+        settings=value["settings"],
+        fork_count=value["fork_count"],
+        timing=Timing(**value["timing"]),
+        started_at_s=value["started_at_s"],
+        isolation=value["isolation"],
+        strop_version=value["strop_version"],
+        stamps=value["stamps"],
+    )
+
+
+def _segment_to_json(segment: Segment) -> dict[str, JSON]:
+    value: dict[str, JSON] = {
+        "kind": segment.kind,
+        "seat": segment.seat,
+        "parent": segment.parent,
+        "messages": [message_to_json(message) for message in segment.messages],
+    }
+    if segment.token_ids is not None:
+        value["token_ids"] = _pack(segment.token_ids)
+    if segment.kind == "completion":
+        if segment.logprobs is not None:
+            value["logprobs"] = _pack(segment.logprobs)
+        value["finish_reason"] = segment.finish_reason
+        value["usage"] = None if segment.usage is None else _usage_to_json(segment.usage)
+        value["model"] = segment.model
+        value["latency_s"] = segment.latency_s
+        if segment.policy_version is not None:
+            value["policy_version"] = segment.policy_version
+        if segment.raw:
+            value["raw"] = segment.raw
+    return value
+
+
+def _segment_from_json(value: dict[str, Any]) -> Segment:
+    token_ids, logprobs, usage = (value.get(k) for k in ("token_ids", "logprobs", "usage"))
+    return Segment(
+        kind=value["kind"],
+        seat=value["seat"],
+        parent=value["parent"],
+        messages=tuple(message_from_json(message) for message in value["messages"]),
+        token_ids=None if token_ids is None else _unpack("i", token_ids),
+        logprobs=None if logprobs is None else _unpack("f", logprobs),
+        finish_reason=value.get("finish_reason"),
+        usage=None if usage is None else Usage(**usage),
+        model=value.get("model", ""),
+        latency_s=value.get("latency_s", 0.0),
+        policy_version=value.get("policy_version"),
+        raw=value.get("raw", {}),
+    )
+
+
+def _seat_to_json(seat: Seat) -> dict[str, JSON]:
+    return {
+        "is_trainable": seat.is_trainable,
+        "reward": seat.reward,
+        "rewards": {
+            name: {
+                "value": reward.value,
+                "weight": reward.weight,
+                "range": None if reward.range is None else list(reward.range),
+                "error": reward.error,
+            }
+            for name, reward in seat.rewards.items()
+        },
+    }
+
+
+def _seat_from_json(value: dict[str, Any]) -> Seat:
+    rewards = {
+        name: RewardValue(
+            reward["value"],
+            reward["weight"],
+            None if reward["range"] is None else tuple(reward["range"]),
+            reward["error"],
+        )
+        for name, reward in value["rewards"].items()
+    }
+    return Seat(value["is_trainable"], value["reward"], rewards)
+
+
+def _identity_to_json(identity: EnvironmentIdentity) -> dict[str, JSON]:
+    return {
+        "name": identity.name,
+        "owner": identity.owner,
+        "version": identity.version,
+        "digest": identity.digest,
+        "state": identity.state,
+    }
+
+
+def _failure_to_json(failure: Failure) -> dict[str, JSON]:
+    return {
+        "type": failure.type,
+        "boundary": failure.boundary,
+        "message": failure.message,
+        "traceback": failure.traceback,
+    }
+
+
+def _usage_to_json(usage: Usage) -> dict[str, JSON]:
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cached_tokens": usage.cached_tokens,
+    }
+
+
+def _timing_to_json(timing: Timing) -> dict[str, JSON]:
+    return {
+        "queue_s": timing.queue_s,
+        "setup_s": timing.setup_s,
+        "turns_s": timing.turns_s,
+        "tools_s": timing.tools_s,
+        "score_s": timing.score_s,
+    }
+
+
+def _pack(numbers: array[Any]) -> str:
+    if sys.byteorder == "big":
+        numbers = numbers[:]
+        numbers.byteswap()
+    return b64encode(numbers.tobytes()).decode("ascii")
+
+
+def _unpack(typecode: str, text: str) -> array[Any]:
+    numbers = array(typecode)
+    if numbers.itemsize != _ITEM_BYTES:
+        raise TrajectoryFileError("This platform's arrays are not 4 bytes wide.")
+    numbers.frombytes(b64decode(text, validate=True))
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
