@@ -1,0 +1,1 @@
+"""Users, owners and tokens."""

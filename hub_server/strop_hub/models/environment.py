@@ -1,0 +1,69 @@
+"""Environments, and who has which name on the shared index."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import JSON, ForeignKey, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from strop_hub.db import Base, now
+from strop_hub.models.owner import Owner
+
+
+class Visibility(StrEnum):
+    """Who can see an environment."""
+
+    PUBLIC = "public"
+    PRIVATE = "private"
+    """Only the owner's members; everybody else cannot learn that it exists."""
+
+
+class Environment(Base):
+    """A name that somebody owns; the code lives in its versions.
+
+    The columns below `visibility` are extracts of the latest version's manifest, cleaned of what a
+    database refuses and rewritten whenever the latest version changes.
+    """
+
+    __tablename__ = "environments"
+    __table_args__ = (UniqueConstraint("owner_id", "name"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    owner_id: Mapped[int] = mapped_column(ForeignKey("owners.id"))
+    name: Mapped[str] = mapped_column(String(100), index=True)
+    """In the normal form of PEP 503."""
+    visibility: Mapped[Visibility]
+    summary: Mapped[str] = mapped_column(Text, default="")
+    category: Mapped[str] = mapped_column(String(64), default="", index=True)
+    tags: Mapped[list[str]] = mapped_column(JSON, default=list)
+    search_text: Mapped[str] = mapped_column(Text, default="")
+    """Owner, name, summary, category and tags in lower case, for searching."""
+    latest_version_id: Mapped[int | None]
+    """The newest by PEP 440 that is not yanked, pre-releases only when nothing else is left.
+
+    No foreign key: the two tables would need each other first.
+    """
+    created_at: Mapped[datetime] = mapped_column(default=now)
+    updated_at: Mapped[datetime] = mapped_column(default=now, index=True)
+
+    owner: Mapped[Owner] = relationship(lazy="raise")
+
+
+class EnvironmentTag(Base):
+    """One tag of an environment, for filters; `Environment.tags` is what is shown."""
+
+    __tablename__ = "environment_tags"
+
+    environment_id: Mapped[int] = mapped_column(ForeignKey("environments.id"), primary_key=True)
+    tag: Mapped[str] = mapped_column(String(64), primary_key=True, index=True)
+
+
+class Claim(Base):
+    """A name on the shared index ``/simple/``: one owner each, so no two owners share a page."""
+
+    __tablename__ = "claims"
+    __table_args__ = (UniqueConstraint("environment_id"),)
+
+    name: Mapped[str] = mapped_column(String(100), primary_key=True)
+    environment_id: Mapped[int] = mapped_column(ForeignKey("environments.id"))
+    claimed_at: Mapped[datetime] = mapped_column(default=now)

@@ -1,0 +1,102 @@
+"""Versions, their files, and the names that are spent for ever."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from strop.hub.wire import FileKind, VersionKind
+from strop_hub.db import Base, now
+from strop_hub.models.environment import Environment
+from strop_hub.models.owner import Owner
+
+_BYTEWISE = String(512).with_variant(String(512, collation="C"), "postgresql")
+
+
+class VersionStatus(StrEnum):
+    """Whether a version has what it takes to be seen."""
+
+    INCOMPLETE = "incomplete"
+    """Its wheel has not come: neither listed nor resolvable."""
+    VISIBLE = "visible"
+
+
+class Version(Base):
+    """One push. A row never changes, save to be yanked."""
+
+    __tablename__ = "versions"
+    __table_args__ = (
+        UniqueConstraint("environment_id", "canonical_version"),
+        Index(None, "environment_id", "sort_key"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    environment_id: Mapped[int] = mapped_column(ForeignKey("environments.id"))
+    version: Mapped[str] = mapped_column(String(200))
+    """PEP 440 normal form, as it is shown."""
+    canonical_version: Mapped[str] = mapped_column(String(200))
+    """Without trailing zeros, so that ``1.0`` and ``1.0.0`` are one version."""
+    sort_key: Mapped[str] = mapped_column(_BYTEWISE)
+    """Orders versions by PEP 440 when compared byte by byte; see `strop_hub.publish.order`."""
+    is_prerelease: Mapped[bool]
+    status: Mapped[VersionStatus]
+    kind: Mapped[VersionKind]
+    digest: Mapped[str | None] = mapped_column(String(64), index=True)
+    """sha256 of the wheel; None while the version is incomplete."""
+    tree_digest: Mapped[str | None] = mapped_column(String(64))
+    """Of the author's source, by which a repeated push is recognised."""
+    size_bytes: Mapped[int]
+    """Of the wheel."""
+    manifest_json: Mapped[str] = mapped_column(Text)
+    """JSON with ASCII escapes, which hold NUL and lone surrogates where a database does not."""
+    settings_schema_json: Mapped[str | None] = mapped_column(Text)
+    readme_sha256: Mapped[str | None] = mapped_column(String(64))
+    """The blob with the README's bytes; None when there is none."""
+    requires_python: Mapped[str | None] = mapped_column(String(200))
+    published_at: Mapped[datetime] = mapped_column(default=now)
+    published_by: Mapped[str] = mapped_column(String(100))
+    """The user's name."""
+    yanked_at: Mapped[datetime | None]
+    yank_reason: Mapped[str | None] = mapped_column(Text)
+
+    environment: Mapped[Environment] = relationship(lazy="raise")
+    files: Mapped[list["File"]] = relationship(back_populates="version", lazy="raise")
+
+
+class File(Base):
+    """One file of a version; its bytes never change."""
+
+    __tablename__ = "files"
+    __table_args__ = (UniqueConstraint("environment_id", "filename"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    version_id: Mapped[int] = mapped_column(ForeignKey("versions.id"), index=True)
+    environment_id: Mapped[int] = mapped_column(ForeignKey("environments.id"))
+    filename: Mapped[str] = mapped_column(String(300))
+    kind: Mapped[FileKind]
+    sha256: Mapped[str] = mapped_column(String(64), index=True)
+    """Also the key of its bytes in storage."""
+    size_bytes: Mapped[int]
+    metadata_sha256: Mapped[str | None] = mapped_column(String(64))
+    """A wheel's METADATA as a blob of its own. Source: PEP 658."""
+    requires_python: Mapped[str | None] = mapped_column(String(200))
+    uploaded_at: Mapped[datetime] = mapped_column(default=now)
+    uploaded_by: Mapped[str] = mapped_column(String(100))
+
+    version: Mapped[Version] = relationship(back_populates="files", lazy="raise")
+
+
+class Tombstone(Base):
+    """A version that was deleted; its name is never used again."""
+
+    __tablename__ = "tombstones"
+    __table_args__ = (UniqueConstraint("owner_id", "name", "canonical_version"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    owner_id: Mapped[int] = mapped_column(ForeignKey("owners.id"))
+    name: Mapped[str] = mapped_column(String(100))
+    canonical_version: Mapped[str] = mapped_column(String(200))
+    deleted_at: Mapped[datetime] = mapped_column(default=now)
+
+    owner: Mapped[Owner] = relationship(lazy="raise")

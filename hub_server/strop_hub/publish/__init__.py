@@ -1,0 +1,1 @@
+"""The write path: what arrives becomes a published version, or nothing."""

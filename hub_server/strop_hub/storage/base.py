@@ -1,0 +1,64 @@
+"""What the hub asks of a store of blobs (step: store)."""
+
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+
+class Storage(Protocol):
+    """Bytes under their sha256 in lower-case hex. A blob is there whole or not at all.
+
+    Methods block; routes call them in threads, under the limit for blobs.
+    """
+
+    def put_file(self, sha256: str, path: Path) -> None:
+        """Keep the bytes of the file at `path`, which stays; without effect when they are there.
+
+        Raises:
+            StorageFullError: No space is left; nothing was kept.
+            StorageUnavailableError: The store does not answer.
+        """
+        ...
+
+    def put_bytes(self, sha256: str, content: bytes) -> None:
+        """Keep `content`; as `put_file`."""
+        ...
+
+    def has(self, sha256: str) -> bool:
+        """Whether the blob is there."""
+        ...
+
+    def size_bytes(self, sha256: str) -> int:
+        """How large the blob is.
+
+        Raises:
+            KeyError: The blob is not there.
+        """
+        ...
+
+    def read(self, sha256: str) -> bytes:
+        """The whole blob; for small ones.
+
+        Raises:
+            KeyError: The blob is not there.
+        """
+        ...
+
+    def open(self, sha256: str) -> BinaryIO:
+        """The blob as a seekable binary file that the caller closes.
+
+        Raises:
+            KeyError: The blob is not there.
+        """
+        ...
+
+    def path(self, sha256: str) -> Path | None:
+        """Where the blob lies on this machine, for a server's own way to send files; else None."""
+        ...
+
+    def check(self) -> None:
+        """Ask whether blobs can be kept, for readiness.
+
+        Raises:
+            StorageUnavailableError: They cannot.
+        """
+        ...

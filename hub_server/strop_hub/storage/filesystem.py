@@ -1,0 +1,130 @@
+"""Blobs in a folder: written beside, forced to disk, renamed into place (step: store)."""
+
+import errno
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from strop_hub.errors import StorageFullError, StorageUnavailableError
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class FileStorage:
+    """Blobs under ``ab/cd/<rest of the sha256>`` of one folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def put_file(self, sha256: str, path: Path) -> None:
+        """Keep the bytes of the file at `path`; see `Storage.put_file`."""
+
+        def copy(target: BinaryIO) -> None:
+            with path.open("rb") as source:
+                shutil.copyfileobj(source, target, 1024 * 1024)
+
+        self._put(sha256, copy)
+
+    def put_bytes(self, sha256: str, content: bytes) -> None:
+        """Keep `content`; see `Storage.put_file`."""
+        self._put(sha256, lambda target: _write_all(target, content))
+
+    def has(self, sha256: str) -> bool:
+        """Whether the blob is there."""
+        return self._place(sha256).is_file()
+
+    def size_bytes(self, sha256: str) -> int:
+        """How large the blob is; KeyError when it is not there."""
+        try:
+            return self._place(sha256).stat().st_size
+        except FileNotFoundError:
+            raise KeyError(sha256) from None
+
+    def read(self, sha256: str) -> bytes:
+        """The whole blob; KeyError when it is not there."""
+        with self.open(sha256) as file:
+            return file.read()
+
+    def open(self, sha256: str) -> BinaryIO:
+        """The blob as a file; KeyError when it is not there."""
+        try:
+            return self._place(sha256).open("rb")
+        except FileNotFoundError:
+            raise KeyError(sha256) from None
+
+    def path(self, sha256: str) -> Path | None:
+        """Where the blob lies."""
+        return self._place(sha256)
+
+    def check(self) -> None:
+        """Write and remove a file."""
+        with _named_faults("the folder of blobs"), tempfile.TemporaryFile(dir=self.root) as file:
+            file.write(b"ready")
+
+    def _place(self, sha256: str) -> Path:
+        if _SHA256.fullmatch(sha256) is None:
+            raise KeyError(sha256)
+        return self.root / sha256[:2] / sha256[2:4] / sha256[4:]
+
+    def _put(self, sha256: str, write: Callable[[BinaryIO], None]) -> None:
+        place = self._place(sha256)
+        if place.is_file():
+            return
+        with _named_faults(f"blob {sha256}"):
+            _make_folders(place.parent, self.root)
+            _write_beside(place, write)
+
+
+def _write_beside(place: Path, write: Callable[[BinaryIO], None]) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=".new-", dir=place.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, place)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    sync_folder(place.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Force a folder's entries to disk, without which a crash can forget a rename."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _make_folders(folder: Path, root: Path) -> None:
+    if folder.is_dir():
+        return
+    if folder != root:
+        _make_folders(folder.parent, root)
+    folder.mkdir(exist_ok=True, parents=folder == root)
+    sync_folder(folder.parent)
+
+
+def _write_all(target: BinaryIO, content: bytes) -> None:
+    target.write(content)
+
+
+@contextmanager
+def _named_faults(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise StorageFullError(
+                f"no space is left on the hub's disk for {what}; nothing was kept. "
+                "Ask the hub's operator for space, then repeat the request."
+            ) from error
+        raise StorageUnavailableError(f"the hub cannot keep {what}: {error.strerror}") from error
