@@ -1,0 +1,83 @@
+"""The checks of `make check` and `.ci/run` find what they are for."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.architecture import coverage_floors, hygiene, sizes, skips
+
+JUNIT = """<testsuites><testsuite>
+<testcase classname="tests.sdk.test_refs" name="test_parse"/>
+<testcase classname="tests.sdk.test_refs" name="test_tag"><failure message="no"/></testcase>
+<testcase classname="tests.sdk.test_maths" name="test_rows[gsm8k]">
+  <skipped message="data set gsm8k is absent"/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_a_module_over_450_lines_is_named() -> None:
+    (problem,) = sizes.module_problems(Path("a.py"), "x = 1\n" * 451, is_test=False)
+    assert problem.startswith("a.py: 451 lines")
+
+
+def test_a_function_over_60_lines_is_named() -> None:
+    text = "def long():\n" + "    x = 1\n" * 60
+    (problem,) = sizes.module_problems(Path("a.py"), text, is_test=False)
+    assert problem.startswith("a.py:1 long: 61 lines")
+
+
+def test_a_function_of_six_positional_parameters_is_named_unless_it_is_a_test() -> None:
+    text = "class A:\n    def wide(self, a, b, c, d, e, f, *, g): ...\n"
+    (problem,) = sizes.module_problems(Path("a.py"), text, is_test=False)
+    assert problem.startswith("a.py:2 wide: 6 positional parameters")
+    assert not list(sizes.module_problems(Path("a.py"), text, is_test=True))
+
+
+def test_blank_lines_do_not_count() -> None:
+    assert sizes.count_lines(iter(["x = 1\n\n\ny = 2\n"])) == 2
+
+
+@pytest.mark.parametrize(
+    "line", ["see /" + "work/main", "cd /" + "home/ada/x", "https://" + "pypi" + ".org/simple"]
+)
+def test_a_line_with_a_machines_path_or_an_index_host_is_named(line: str) -> None:
+    (problem,) = hygiene.line_problems(Path("a.md"), f"first\n{line}\n")
+    assert problem.startswith("a.md:2: ")
+
+
+def test_relative_paths_and_urls_of_the_hub_are_let_through() -> None:
+    text = "../shared/data http://127.0.0.1:8000/home/ada docs/network/root/x"
+    assert not list(hygiene.line_problems(Path("a.md"), text))
+
+
+def test_a_folder_below_its_floor_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def summary(covered: int) -> dict[str, object]:
+        counts = {"covered_lines": 9, "num_statements": 10}
+        return {"summary": {**counts, "covered_branches": covered, "num_branches": 10}}
+
+    report = tmp_path / "coverage.json"
+    names = {"sdk/strop/hub/a.py": 10, "sdk/strop/hub/b.py": 9}
+    names["hub_server/strop_hub/publish/a.py"] = 8
+    report.write_text(json.dumps({"files": {name: summary(n) for name, n in names.items()}}))
+    assert coverage_floors.main(report) == 1
+    first, second = capsys.readouterr().out.splitlines()
+    assert "branches 95.0 %" in first
+    assert "BELOW" not in first
+    assert "BELOW" in second
+
+
+def test_a_skip_that_nobody_allowed_is_found(tmp_path: Path) -> None:
+    report = tmp_path / "junit.xml"
+    report.write_text(JUNIT)
+    outcome = skips.read_outcome(report)
+    assert (outcome.passed_count, outcome.failed_count) == (1, 1)
+    (skip,) = outcome.skips
+    assert skip.cause == "data set gsm8k is absent"
+    assert skips.unallowed(outcome.skips, ["tests.hub_server.*"]) == [skip]
+    assert not skips.unallowed(outcome.skips, ["tests.sdk.test_maths::*"])
+
+
+def test_every_allowed_skip_has_a_reason() -> None:
+    skips.read_allowed()
