@@ -1,0 +1,1 @@
+"""The rules about archives, one file a format, that author and hub apply alike."""
