@@ -94,7 +94,8 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._writing_engine = engine.execution_options(**{_IS_WRITING: True})
+        self.writing_engine = engine.execution_options(**{_IS_WRITING: True})
+        """Begins with BEGIN IMMEDIATE on SQLite; for `write` and for migrations, nobody else."""
         self._writer_lock = threading.Lock()
         self.listeners: list[Callable[[], None]] = []
         """Called after every commit of this process, on the thread that wrote; must be quick."""
@@ -141,7 +142,7 @@ class Database:
         raise AssertionError("the last attempt returns or raises")
 
     def _attempt(self, fn: Callable[[Session], T]) -> tuple[T, list[Callable[[], None]]]:
-        with Session(self._writing_engine, expire_on_commit=False) as session:
+        with Session(self.writing_engine, expire_on_commit=False) as session:
             with session.begin():
                 result = fn(session)
             return result, session.info.pop(_AFTER_COMMIT, [])

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import JSON, ForeignKey, String, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, ForeignKey, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from strop_hub.db import Base, now
@@ -14,7 +14,7 @@ class Counter(Base):
     __tablename__ = "counters"
 
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
-    value: Mapped[int] = mapped_column(default=0)
+    value: Mapped[int] = mapped_column(BigInteger, default=0)
 
 
 class Event(Base):
@@ -24,9 +24,9 @@ class Event(Base):
     __table_args__ = (UniqueConstraint("serial"), UniqueConstraint("public_serial"))
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    serial: Mapped[int]
+    serial: Mapped[int] = mapped_column(BigInteger)
     """Counts every event; private, since its gaps would tell of what is hidden."""
-    public_serial: Mapped[int | None]
+    public_serial: Mapped[int | None] = mapped_column(BigInteger)
     """Counts the events of public environments; None for others."""
     action: Mapped[str] = mapped_column(String(32))
     """Such as ``publish`` or ``yank``."""

@@ -3,7 +3,7 @@
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import JSON, ForeignKey, String, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, ForeignKey, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from strop_hub.db import Base, now
@@ -37,9 +37,9 @@ class Owner(Base):
     name: Mapped[str] = mapped_column(String(100))
     """In the normal form of PEP 503."""
     kind: Mapped[OwnerKind]
-    stored_bytes: Mapped[int] = mapped_column(default=0)
+    stored_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
     """Of all files, kept current by whoever adds or removes one; compared with the quota."""
-    quota_bytes: Mapped[int | None]
+    quota_bytes: Mapped[int | None] = mapped_column(BigInteger)
     """None: the hub's default."""
     created_at: Mapped[datetime] = mapped_column(default=now)
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy import BigInteger, ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from strop.hub.wire import FileKind, VersionKind
@@ -46,7 +46,7 @@ class Version(Base):
     """sha256 of the wheel; None while the version is incomplete."""
     tree_digest: Mapped[str | None] = mapped_column(String(64))
     """Of the author's source, by which a repeated push is recognised."""
-    size_bytes: Mapped[int]
+    size_bytes: Mapped[int] = mapped_column(BigInteger)
     """Of the wheel."""
     manifest_json: Mapped[str] = mapped_column(Text)
     """JSON with ASCII escapes, which hold NUL and lone surrogates where a database does not."""
@@ -77,7 +77,7 @@ class File(Base):
     kind: Mapped[FileKind]
     sha256: Mapped[str] = mapped_column(String(64), index=True)
     """Also the key of its bytes in storage."""
-    size_bytes: Mapped[int]
+    size_bytes: Mapped[int] = mapped_column(BigInteger)
     metadata_sha256: Mapped[str | None] = mapped_column(String(64))
     """A wheel's METADATA as a blob of its own. Source: PEP 658."""
     requires_python: Mapped[str | None] = mapped_column(String(200))
