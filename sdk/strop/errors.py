@@ -5,8 +5,10 @@ StropError
 ├── SettingsError            settings do not fit ``load_environment``
 ├── EnvironmentLoadError     an environment's entry point is missing, broken or ambiguous
 ├── EpisodeUseError          an episode was driven in a way that it does not allow
+├── ToolError                raised by a tool: the model is told, the rollout goes on
 ├── BoundaryError            a fault behind a boundary; becomes a trajectory's failure
 │   ├── EnvironmentFaultError    author code: setup, tools' machinery, ``respond``, ``close``
+│   ├── ToolFaultError           a tool raised what it does not declare
 │   ├── RewardError              a reward function raised or returned no usable number
 │   ├── SandboxError             the sandbox failed, not the code inside
 │   └── ModelError               the model's endpoint
@@ -51,6 +53,10 @@ class EpisodeUseError(StropError, RuntimeError):
     """An episode was driven in a way that it does not allow; the driver is at fault."""
 
 
+class ToolError(StropError):
+    """Raised by a tool's author: the message goes to the model and the rollout goes on."""
+
+
 class BoundaryError(StropError):
     """A fault behind a boundary; a rollout turns it into its trajectory's failure."""
 
@@ -59,6 +65,12 @@ class BoundaryError(StropError):
 
 class EnvironmentFaultError(BoundaryError):
     """Author code raised."""
+
+
+class ToolFaultError(BoundaryError):
+    """A tool raised an error that it does not declare."""
+
+    boundary = "tool"
 
 
 class RewardError(BoundaryError):

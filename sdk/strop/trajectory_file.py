@@ -125,7 +125,8 @@ class TrajectoryWriter:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise TrajectoryFileError(
-                f"{self.path} is being written by another run. Wait for it, or choose another folder."
+                f"{self.path} is being written by another run. "
+                "Wait for it, or choose another folder."
             ) from error
 
     def _cut_torn_line(self) -> None:

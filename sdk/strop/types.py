@@ -1,4 +1,4 @@
-"""Values that pass between model, environment and trajectory; they carry no behaviour of any step."""
+"""Values that pass between model, environment and trajectory; no step of the journey lives here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
+JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 """Anything that the standard library's `json` writes and reads back equal."""
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
@@ -215,10 +215,6 @@ class EpisodeLike(Protocol):
 
     async def step(self, completion: Completion) -> None:
         """Take the due completion, run its tools, observe."""
-        ...
-
-    def truncate(self, reason: str) -> None:
-        """End by a limit that only the driver sees, such as the model's context."""
         ...
 
 

@@ -1,0 +1,288 @@
+"""The live, single-use state of one attempt, driven from either side (step: rollout)."""
+
+from __future__ import annotations
+
+import random
+import time
+import traceback
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from strop.errors import BoundaryError, EnvironmentFaultError, EpisodeUseError, ToolError
+from strop.recorder import Recorder
+from strop.tools import Tool, doubled_call_ids, tools_of
+from strop.trajectory import Failure, Seat, StopReason, Timing, Trajectory, failure_of
+from strop.types import JSON, POLICY, Completion, End, Message, ToolCall, ToolSpec
+
+if TYPE_CHECKING:
+    from strop.attempt import Attempt
+    from strop.environment import Environment
+    from strop.task import Task
+
+_CUT: dict[str, StopReason] = {"length": "max_tokens", "content_filter": "content_filter"}
+
+Answer = str | Message | Sequence[Message] | End
+
+
+class Episode:
+    """One attempt at one task. Authors subclass it; its fields are the state.
+
+    Override `setup`, `respond` and `close` as needed and mark tools with `@tool`. What scoring
+    needs of the state goes into `outcome`, which the trajectory keeps. As it stands it is the
+    episode of a single-turn environment: any completion ends it.
+
+    A driver (the SDK's rollout, or a trainer) opens it with ``async with``, reads `messages`
+    and `tools`, gives each completion to `step`, and takes the trajectory from `finish`.
+    """
+
+    _tools: ClassVar[dict[str, Tool]] = {}
+    _has_own_messages: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._tools = tools_of(cls)
+        cls._has_own_messages = cls.messages_of is not Episode.messages_of
+
+    def __init__(self, environment: Environment, task: Task, attempt: Attempt) -> None:
+        self.task = task
+        """The problem."""
+        self.attempt = attempt
+        self.outcome: dict[str, JSON] = {}
+        """What the trajectory keeps of the state, for reward functions."""
+        self._environment = environment
+        self._recorder = Recorder()
+        self._turn_count = 0
+        self._is_open = False
+        self._stop: tuple[StopReason, str] | None = None
+        self._failure: Failure | None = None
+        self._started_at_s = time.time()
+        self._setup_s = self._turns_s = self._tools_s = 0.0
+        self._rng: random.Random | None = None
+
+    # What authors override
+
+    async def setup(self) -> None:
+        """Prepare the state before the first completion."""
+
+    async def respond(self, completion: Completion) -> Answer:
+        """Answer a completion that calls no tool: text, messages, or `End`."""
+        return End()
+
+    async def close(self) -> None:
+        """Free what `setup` took; runs exactly once, also after a failure or a cancel."""
+
+    def messages_of(self, seat: str) -> Sequence[Message]:
+        """All that a seat's next completion is sampled from; override to cut, fold or branch it."""
+        return self._recorder.context(seat)
+
+    # What drivers and authors read
+
+    @property
+    def seed(self) -> int:
+        """The environment seed, 0 to 2^64 - 1; one group shares it."""
+        return self.attempt.environment_seed
+
+    @property
+    def rng(self) -> random.Random:
+        """The only source of chance that a deterministic environment may use."""
+        if self._rng is None:
+            self._rng = random.Random(self.seed)  # noqa: S311 - reproducible on purpose
+        return self._rng
+
+    @property
+    def due_seat(self) -> str:
+        """Whose completion is due."""
+        return POLICY
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """All that the due seat's completion is sampled from; not to be changed."""
+        return self.messages_of(self.due_seat)
+
+    @property
+    def tools(self) -> Sequence[ToolSpec]:
+        """What the due seat may call."""
+        return tuple(tool.spec for tool in self._tools.values()) if self._tools else ()
+
+    @property
+    def turn_count(self) -> int:
+        """How many completions there were."""
+        return self._turn_count
+
+    @property
+    def has_close(self) -> bool:
+        """Whether this class frees something of its own."""
+        return type(self).close is not Episode.close
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether no further completion is due."""
+        return self._stop is not None
+
+    # What drivers call
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.shut()
+
+    async def open(self) -> None:
+        """Show the task and run `setup`.
+
+        Raises:
+            EnvironmentFaultError: `setup` raised.
+            EpisodeUseError: The episode was opened before.
+        """
+        if self._is_open or self._stop is not None:
+            raise EpisodeUseError("An episode is single-use. Start another for another attempt.")
+        self._is_open = True
+        started = time.perf_counter()
+        self._recorder.observe(POLICY, self._environment.opening(self.task))
+        try:
+            await self.setup()
+        except Exception as error:
+            raise self._fault("setup", error) from error
+        finally:
+            self._setup_s = time.perf_counter() - started
+
+    async def step(self, completion: Completion) -> None:
+        """Take the due completion, run its tools or `respond`, and observe the answer.
+
+        Raises:
+            BoundaryError: Author code failed; the episode cannot go on.
+            EpisodeUseError: The episode is not open, or it has ended.
+        """
+        if not self._is_open or self._stop is not None:
+            raise EpisodeUseError("No completion is due: the episode is not open, or has ended.")
+        started = time.perf_counter()
+        seat = self.due_seat
+        if self._has_own_messages:
+            self._recorder.rebase(seat, self.messages_of(seat))
+        self._recorder.commit(seat, completion)
+        self._turn_count += 1
+        calls = completion.message.tool_calls
+        cut = _CUT.get(completion.finish_reason)
+        if calls and self._tools and cut is None:
+            await self._run_tools(seat, calls)
+        else:
+            await self._respond(seat, completion)
+        if cut is not None:
+            self._stop = (cut, "the completion was cut")
+        if self._stop is None and self._turn_count >= self._environment.max_turns:
+            self._stop = ("max_turns", f"{self._turn_count} turns")
+        self._turns_s += time.perf_counter() - started
+
+    def truncate(self, reason: StopReason, detail: str = "") -> None:
+        """End by a limit; nothing happens when the episode has ended already."""
+        if self._stop is None:
+            self._stop = (reason, detail)
+
+    def fail(self, error: Exception) -> None:
+        """End with a failure that is never scored."""
+        boundary = error.boundary if isinstance(error, BoundaryError) else "environment"
+        text = "".join(traceback.format_exception(error, limit=-8))
+        self._failure = self._failure or failure_of(error, boundary, text)
+        self._stop = ("failure", str(error))
+
+    async def score(self, queue_s: float = 0.0) -> Trajectory:
+        """End the episode if it has not ended, and score it; call it before closing.
+
+        Args:
+            queue_s: Seconds that the attempt waited before it began, for the record.
+        """
+        self.truncate("driver", "the driver asked for the result")
+        trajectory = self._trajectory(queue_s)
+        return await self._environment.score(trajectory, self)
+
+    async def shut(self) -> None:
+        """Run `close` once.
+
+        Raises:
+            EnvironmentFaultError: `close` raised.
+        """
+        if not self._is_open:
+            return
+        self._is_open = False
+        self.truncate("driver", "closed by the driver")
+        try:
+            await self.close()
+        except Exception as error:
+            raise self._fault("close", error) from error
+
+    async def _respond(self, seat: str, completion: Completion) -> None:
+        try:
+            answer = await self.respond(completion)
+            messages = _as_messages(answer)
+        except BoundaryError:
+            raise
+        except Exception as error:
+            raise self._fault("respond", error) from error
+        if isinstance(answer, End):
+            self._stop = ("ended", answer.reason)
+        self._recorder.observe(seat, messages)
+
+    async def _run_tools(self, seat: str, calls: tuple[ToolCall, ...]) -> None:
+        started = time.perf_counter()
+        doubled = doubled_call_ids(calls)
+        # One after the other: the calls share the episode's state.
+        for call in calls:
+            answer = await self._run_tool(call, is_doubled=call.id in doubled)
+            if isinstance(answer, End):
+                self._stop = ("ended", answer.reason)
+                answer = answer.message or ""
+            message = Message("tool", answer, tool_call_id=call.id, name=call.name)
+            self._recorder.observe(seat, (message,))
+        self._tools_s += time.perf_counter() - started
+
+    async def _run_tool(self, call: ToolCall, *, is_doubled: bool) -> str | End:
+        tool = self._tools.get(call.name)
+        try:
+            if is_doubled:
+                raise ToolError(f"The call id {call.id!r} stands twice; give each call its own.")
+            if tool is None:
+                raise ToolError(f"There is no tool {call.name!r}. Use: {', '.join(self._tools)}.")
+            return await tool.call(self, call.arguments, self._environment.threads)
+        except ToolError as error:
+            return f"Error: {error}"
+
+    def _trajectory(self, queue_s: float) -> Trajectory:
+        environment = self._environment
+        reason, detail = self._stop or ("driver", "")
+        return Trajectory(
+            attempt=self.attempt,
+            task=self.task,
+            segments=self._recorder.close(),
+            seats={POLICY: Seat()},
+            outcome=self.outcome,
+            stop_reason=reason,
+            stop_detail=detail,
+            failure=self._failure,
+            environment=environment.identity,
+            settings=environment.settings,
+            fork_count=self._recorder.fork_count,
+            timing=Timing(queue_s, self._setup_s, self._turns_s, self._tools_s),
+            started_at_s=self._started_at_s,
+            strop_version=environment.strop_version,
+        )
+
+    def _fault(self, where: str, error: Exception) -> BoundaryError:
+        if isinstance(error, BoundaryError):
+            return error
+        name = f"{type(self).__name__}.{where}"
+        return EnvironmentFaultError(f"`{name}` raised {type(error).__name__}: {error}")
+
+
+def _as_messages(answer: Answer) -> Sequence[Message]:
+    if isinstance(answer, End):
+        return () if answer.message is None else (Message("user", answer.message),)
+    if isinstance(answer, str):
+        return (Message("user", answer),)
+    if isinstance(answer, Message):
+        return (answer,)
+    if isinstance(answer, Iterable) and all(isinstance(each, Message) for each in answer):
+        return tuple(answer)
+    raise TypeError(
+        f"`respond` returned {answer!r}. Return a string, a Message, a list of them, or End()."
+    )

@@ -1,0 +1,116 @@
+"""One episode and one model to one trajectory: the only loop over turns (step: rollout)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from strop.attempt import Attempt
+from strop.errors import BoundaryError, ContextOverflowError, ModelError
+from strop.trajectory import StopReason, Trajectory, failure_of
+from strop.types import EpisodeLike, Sampling, Seats
+
+if TYPE_CHECKING:
+    from strop.types import Completion
+
+
+class Drivable(EpisodeLike, Protocol):
+    """An episode as the loop sees it."""
+
+    attempt: Attempt
+
+    @property
+    def has_close(self) -> bool:
+        """Whether its author has something to free."""
+        ...
+
+    async def open(self) -> None:
+        """Run its setup."""
+        ...
+
+    def truncate(self, reason: StopReason, detail: str = "") -> None:
+        """End by a limit."""
+        ...
+
+    def fail(self, error: Exception) -> None:
+        """End with a failure."""
+        ...
+
+    async def score(self, queue_s: float = 0.0) -> Trajectory:
+        """End and score."""
+        ...
+
+    async def shut(self) -> None:
+        """Run its close."""
+        ...
+
+
+async def roll_out(
+    episode: Drivable, model: Seats, sampling: Sampling | None = None, queue_s: float = 0.0
+) -> Trajectory:
+    """Drive an episode to its end and score it.
+
+    Faults of model, environment, tools and rewards become the trajectory's failure. A cancel
+    closes the episode and goes on to the caller.
+
+    Args:
+        episode: A fresh one.
+        model: One model, or one for each seat.
+        sampling: How to sample; its seed is replaced by the attempt's.
+        queue_s: Seconds that the attempt has waited, for the record.
+    """
+    sampling = replace(sampling or Sampling(), seed=episode.attempt.sampling_seed)
+    try:
+        await _drive(episode, model, sampling)
+        trajectory = await episode.score(queue_s)
+    except BaseException:
+        await _shut(episode)
+        raise
+    fault = await _shut(episode)
+    return trajectory if fault is None else _failed(trajectory, fault)
+
+
+async def _drive(episode: Drivable, model: Seats, sampling: Sampling) -> None:
+    try:
+        await episode.open()
+        while not episode.is_ended:
+            await episode.step(await _complete(episode, model, sampling))
+    except ContextOverflowError as error:
+        episode.truncate("context_overflow", str(error))
+    except BoundaryError as error:
+        episode.fail(error)
+
+
+async def _complete(episode: Drivable, model: Seats, sampling: Sampling) -> Completion:
+    chosen = model[episode.due_seat] if isinstance(model, Mapping) else model
+    try:
+        return await chosen.complete(episode.messages, episode.tools, sampling)
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError(f"The model raised {type(error).__name__}: {error}") from error
+
+
+async def _shut(episode: Drivable) -> BoundaryError | None:
+    if not episode.has_close:
+        await episode.shut()
+        return None
+    # Shielded: a cancel must not stop what frees sandboxes and sockets.
+    closing = asyncio.ensure_future(episode.shut())
+    try:
+        await asyncio.shield(closing)
+    except asyncio.CancelledError:
+        await asyncio.wait([closing])
+        raise
+    except BoundaryError as error:
+        return error
+    return None
+
+
+def _failed(trajectory: Trajectory, fault: BoundaryError) -> Trajectory:
+    if trajectory.failure is not None:
+        return trajectory
+    seats = {name: replace(seat, reward=None) for name, seat in trajectory.seats.items()}
+    return replace(trajectory, seats=seats, failure=failure_of(fault, fault.boundary))

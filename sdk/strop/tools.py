@@ -1,0 +1,227 @@
+"""From a Python function to a tool: schema, checked arguments, dispatch (step: author)."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints, overload
+
+from strop.errors import ToolError, ToolFaultError
+from strop.types import JSON, End, ToolCall, ToolSpec
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from strop.threads import Threads
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_MARK = "__strop_tool__"
+_ARGUMENT = re.compile(r"^(?P<name>\*{0,2}\w+)(?: *\([^)]*\))?: *(?P<text>.*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOptions:
+    """What the decorator was told."""
+
+    is_inline: bool = False
+    errors: tuple[type[Exception], ...] = ()
+
+
+@overload
+def tool(function: Function, /) -> Function: ...
+@overload
+def tool(
+    *, inline: bool = False, errors: tuple[type[Exception], ...] = ()
+) -> Callable[[Function], Function]: ...
+def tool(
+    function: Function | None = None,
+    /,
+    *,
+    inline: bool = False,
+    errors: tuple[type[Exception], ...] = (),
+) -> Function | Callable[[Function], Function]:
+    """Mark a method of an episode as a tool.
+
+    Its annotations and Google docstring become the schema that the model sees. It returns a
+    string, anything that is JSON, or `End`; it tells the model of an error by raising `ToolError`.
+
+    Args:
+        function: A typed method, `def` or `async def`.
+        inline: Run a `def` on the event loop: only for what takes microseconds.
+        errors: Errors besides `ToolError` whose message goes to the model; any other error is
+            the author's and fails the attempt.
+    """
+
+    def mark(marked: Function) -> Function:
+        setattr(marked, _MARK, ToolOptions(inline, errors))
+        return marked
+
+    return mark if function is None else mark(function)
+
+
+@dataclass(slots=True)
+class Tool:
+    """A tool of an episode class; `spec` is what a model sees of it."""
+
+    name: str
+    function: Callable[..., Any]
+    options: ToolOptions = field(default_factory=ToolOptions)
+    is_async: bool = field(init=False)
+    _arguments: type[BaseModel] | None = field(default=None, init=False)
+    _spec: ToolSpec | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.is_async = inspect.iscoroutinefunction(self.function)
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description and JSON schema of the arguments.
+
+        Raises:
+            TypeError: A parameter has no annotation, or one that JSON cannot carry.
+        """
+        if self._spec is None:
+            summary, _ = parse_docstring(self.function)
+            schema = self._model().model_json_schema()
+            self._spec = ToolSpec(self.name, summary, _without_titles(schema))
+        return self._spec
+
+    def parse(self, arguments: str) -> dict[str, Any]:
+        """Check the arguments that a model wrote.
+
+        Raises:
+            ToolError: They are no JSON object, or do not fit the schema.
+        """
+        from pydantic import ValidationError
+
+        model = self._model()
+        try:
+            parsed = model.model_validate_json(arguments or "{}", strict=True)
+        except ValidationError as error:
+            raise ToolError(_explain(self.name, error.errors(include_url=False))) from None
+        return {name: getattr(parsed, name) for name in model.model_fields}
+
+    async def call(self, owner: object, arguments: str, threads: Threads) -> str | End:
+        """Run the tool on an episode.
+
+        Raises:
+            ToolError: The model is to be told.
+            ToolFaultError: The tool raised what it does not declare.
+        """
+        parsed = self.parse(arguments)
+        function = self.function
+        try:
+            if self.is_async:
+                result = await cast("Awaitable[Any]", function(owner, **parsed))
+            elif self.options.is_inline:
+                result = function(owner, **parsed)
+            else:
+                result = await threads.call(lambda: function(owner, **parsed))
+            return _as_text(result)
+        except ToolError:
+            raise
+        except self.options.errors as error:
+            raise ToolError(f"{type(error).__name__}: {error}") from error
+        except Exception as error:
+            raise ToolFaultError(
+                f"The tool `{self.name}` raised {type(error).__name__}: {error}. "
+                "Raise ToolError for what the model should hear, or declare it in @tool(errors=…)."
+            ) from error
+
+    def _model(self) -> type[BaseModel]:
+        if self._arguments is None:
+            self._arguments = _argument_model(self.name, self.function)
+        return self._arguments
+
+
+def tools_of(owner: type) -> dict[str, Tool]:
+    """The marked methods of a class, base classes first, in the order of their definition."""
+    found: dict[str, Tool] = {}
+    for cls in reversed(owner.__mro__):
+        for name, function in vars(cls).items():
+            options = getattr(function, _MARK, None)
+            if isinstance(options, ToolOptions):
+                found[name] = Tool(name, function, options)
+            else:
+                found.pop(name, None)
+    return found
+
+
+def doubled_call_ids(calls: tuple[ToolCall, ...]) -> set[str]:
+    """Ids that stand at more than one call."""
+    seen: set[str] = set()
+    return {call.id for call in calls if call.id in seen or seen.add(call.id)}  # type: ignore[func-returns-value]
+
+
+def parse_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """A Google docstring's text before its first section, and its arguments' descriptions."""
+    text = inspect.getdoc(function) or ""
+    before, _, after = text.partition("\nArgs:\n")
+    descriptions: dict[str, str] = {}
+    name = ""
+    for line in after.splitlines():
+        if line and not line.startswith(" "):
+            break
+        match = (
+            _ARGUMENT.match(line.strip()) if line.startswith("    ") and line[4:5] != " " else None
+        )
+        if match:
+            name = match["name"].lstrip("*")
+            descriptions[name] = match["text"].strip()
+        elif name and line.strip():
+            descriptions[name] += f" {line.strip()}"
+    summary = re.split(r"\n(?:Returns|Raises|Yields|Example|Examples|Source|Note):\n", before)[0]
+    return summary.strip(), descriptions
+
+
+def _argument_model(name: str, function: Callable[..., Any]) -> type[BaseModel]:
+    from pydantic import ConfigDict, Field, create_model
+
+    hints = get_type_hints(function, include_extras=True)
+    _, descriptions = parse_docstring(function)
+    fields: dict[str, Any] = {}
+    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+        if parameter.name not in hints or parameter.kind in (
+            inspect.Parameter.VAR_POSITIONAL,
+            inspect.Parameter.VAR_KEYWORD,
+        ):
+            raise TypeError(
+                f"The parameter `{parameter.name}` of the tool `{name}` needs a type annotation: "
+                "the model's schema is made from it."
+            )
+        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+        described = Field(default, description=descriptions.get(parameter.name))
+        fields[parameter.name] = (hints[parameter.name], described)
+    config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+    return create_model(name, __config__=config, **fields)
+
+
+def _explain(name: str, errors: Any) -> str:
+    lines = []
+    for error in errors:
+        where = ".".join(str(part) for part in error["loc"])
+        lines.append(f"{where}: {error['msg']}" if where else str(error["msg"]))
+    return f"Wrong arguments for `{name}`: " + "; ".join(lines)
+
+
+def _without_titles(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_titles(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: {name: _without_titles(part) for name, part in value.items()}
+        if key == "properties" and isinstance(value, dict)
+        else _without_titles(value)
+        for key, value in schema.items()
+        if not (key == "title" and isinstance(value, str))
+    }
+
+
+def _as_text(result: JSON | End) -> str | End:
+    if isinstance(result, str | End):
+        return result
+    return "" if result is None else json.dumps(result, ensure_ascii=False)
