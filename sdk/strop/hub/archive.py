@@ -247,14 +247,14 @@ def _read_manifest(
     parts: _Parts, filename: str
 ) -> tuple[VersionKind, Manifest, dict[str, Any] | None]:
     if parts.document is None:
-        manifest = derive_manifest(parts.raw, parts.entry_points, filename)
+        manifest = derive_manifest(parts.raw, parts.entry_points)
         return VersionKind.FOREIGN, manifest, None
     manifest, schema = read_document(parts.document, f"{MANIFEST_NAME} in {filename}")
     return VersionKind.STROP, manifest, schema
 
 
 def _check_strop(manifest: Manifest, parts: _Parts, tags: tuple[str, ...], filename: str) -> None:
-    problems = list(disagreements(manifest, parts.raw))
+    problems = disagreements(manifest, parts.raw)
     stated = [(manifest.name, manifest.entry_point)]
     found = [(_loosely(name), value) for name, value in parts.entry_points.items()]
     if found != stated:

@@ -1,40 +1,40 @@
 """What an environment says about itself; author and hub share its rules (step: package)."""
 
 import json
-import math
-import re
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from strop.errors import InvalidRefError, ManifestError
-from strop.hub.refs import EnvRef, normalize_name
+from strop.errors import ManifestError
+from strop.hub.refs import normalize_name
+from strop.hub.rules import fields
+from strop.hub.rules.project import ENTRY_POINT_GROUP, LABELS, TOOL_KEYS, project_document
+
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "MANIFEST_NAME",
+    "TOOL_KEYS",
+    "Manifest",
+    "parse_manifest",
+    "read_document",
+    "read_project",
+    "write_document",
+]
 
 MANIFEST_NAME = "strop.json"
 """The file in ``<name>-<version>.dist-info/`` that makes a wheel one of kind ``strop``."""
 
 SCHEMA_VERSION = 1
-ENTRY_POINT_GROUP = "strop.environments"
 MAX_DOCUMENT_BYTES = 1024 * 1024
 
 Category = Literal["math", "code", "science", "logic", "deep-research", "swe", "other"]
 SandboxLevel = Literal["none", "process", "container"]
 
-TOOL_KEYS = (
-    "category",
-    "tags",
-    "reward-range",
-    "deterministic",
-    "sandbox",
-    "secrets",
-    "platform",
-    "requires",
-)
-"""The keys of ``[tool.strop]``; the other fields come from ``[project]``."""
+UNBUILT_VERSION = "0.dev0"
+"""Stands for a dynamic version until the wheel is built."""
 
 REQUIRED_KEYS: Mapping[str, str] = {
     "name": 'name = "my-env"',
@@ -48,119 +48,7 @@ REQUIRED_KEYS: Mapping[str, str] = {
 }
 """What kind ``strop`` must state, each with an example."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_TAG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_ENTRY_POINT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
-
-
-def _each(values: list[str], problem: Any) -> list[str]:
-    """`values`, when none is doubled and ``problem(value)`` names no fault in any."""
-    faults = [fault for value in values if (fault := problem(value))]
-    doubled = sorted({value for value in values if values.count(value) > 1})
-    faults += [f"{value!r} stands twice" for value in doubled]
-    if faults:
-        raise ValueError("; ".join(faults))
-    return values
-
-
-def _tags(values: list[str]) -> list[str]:
-    if len(values) > 20:
-        raise ValueError("at most 20 tags")
-    rule = "is no tag (lower-case letters, digits and `-`, at most 40)"
-    return _each(values, lambda tag: None if _TAG.fullmatch(tag) else f"{tag!r} {rule}")
-
-
-def _secrets(values: list[str]) -> list[str]:
-    rule = "is no variable's name (give the name, never the value)"
-    # A value put here by mistake is a secret: it is not repeated in the message.
-    return _each(values, lambda name: None if _VARIABLE.fullmatch(name) else f"an entry {rule}")
-
-
-def _requires(values: list[str]) -> list[str]:
-    def problem(text: str) -> str | None:
-        try:
-            EnvRef.parse(text)
-        except InvalidRefError as error:
-            return str(error)
-        return None
-
-    _each(values, problem)
-    _each([EnvRef.parse(text).full_name for text in values], lambda _: None)
-    return values
-
-
-def _dependencies(values: list[str]) -> list[str]:
-    def problem(text: str) -> str | None:
-        try:
-            Requirement(text)
-        except InvalidRequirement:
-            return f"{text!r} is no requirement (PEP 508)"
-        return None
-
-    faults = [fault for value in values if (fault := problem(value))]
-    if faults:
-        raise ValueError("; ".join(faults))
-    return values
-
-
-def _reward_range(value: Any) -> Any:
-    if value is None:
-        return None
-    is_pair = isinstance(value, list | tuple) and len(value) == 2
-    if not is_pair or any(
-        isinstance(end, bool) or not isinstance(end, int | float) for end in value
-    ):
-        raise ValueError("must be two numbers: [lowest, highest]")
-    try:
-        low, high = (float(end) for end in value)
-    except OverflowError:
-        low = high = math.inf
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError("must be two finite numbers, the lower one first")
-    return low, high
-
-
-def _name(text: str) -> str:
-    return normalize_name(text)
-
-
-def _version(text: str) -> str:
-    try:
-        return str(Version(text))
-    except InvalidVersion:
-        raise ValueError("is no version (PEP 440), such as 0.1.0") from None
-
-
-def _requires_python(text: str | None) -> str | None:
-    try:
-        return None if text is None else str(SpecifierSet(text))
-    except InvalidSpecifier:
-        raise ValueError("is no version range, such as >=3.11") from None
-
-
-def _entry_point(text: str | None) -> str | None:
-    if text is not None and _ENTRY_POINT.fullmatch(text) is None:
-        raise ValueError("must be `module:function`, such as math_env:load_environment")
-    return text
-
-
-def _line(text: str) -> str:
-    if _CONTROL.search(text):
-        raise ValueError("must be one line without control characters")
-    if len(text) > 512:
-        raise ValueError(f"has {len(text)} characters; at most 512")
-    return text
-
-
-def _urls(urls: dict[str, str]) -> dict[str, str]:
-    bad = [label for label, url in urls.items() if not url.startswith(("https://", "http://"))]
-    if bad:
-        raise ValueError(f"{', '.join(sorted(bad))}: only http and https addresses")
-    return urls
-
-
-Line = Annotated[str, AfterValidator(_line)]
+Line = Annotated[str, AfterValidator(fields.line)]
 
 
 class Manifest(BaseModel):
@@ -174,31 +62,33 @@ class Manifest(BaseModel):
         alias_generator=lambda name: name.replace("_", "-"),
     )
 
-    name: Annotated[str, AfterValidator(_name)]
+    name: Annotated[str, AfterValidator(normalize_name)]
     """In the form of PEP 503; the distribution's, the hub's and the entry point's."""
-    version: Annotated[str, AfterValidator(_version)]
+    version: Annotated[str, AfterValidator(fields.version)]
     """In the normal form of PEP 440."""
     summary: Line = ""
     category: Category = "other"
-    tags: Annotated[list[str], AfterValidator(_tags)] = Field(default_factory=list)
-    reward_range: Annotated[tuple[float, float] | None, BeforeValidator(_reward_range)] = None
+    tags: Annotated[list[str], AfterValidator(fields.tags)] = Field(default_factory=list)
+    reward_range: Annotated[tuple[float, float] | None, BeforeValidator(fields.reward_range)] = None
     """Of the total reward; None only in foreign wheels, which do not say."""
     deterministic: bool = False
     """False where judges, clocks or live search decide, and in foreign wheels."""
     sandbox: SandboxLevel = "none"
-    secrets: Annotated[list[str], AfterValidator(_secrets)] = Field(default_factory=list)
+    secrets: Annotated[list[str], AfterValidator(fields.secrets)] = Field(default_factory=list)
     """Names of variables that it needs."""
     platform: bool = False
     """True: the wheel is not ``py3-none-any``."""
-    requires: Annotated[list[str], AfterValidator(_requires)] = Field(default_factory=list)
+    requires: Annotated[list[str], AfterValidator(fields.requires)] = Field(default_factory=list)
     """Other hub environments, as references; the hub resolves them, no public index does."""
-    requires_python: Annotated[str | None, AfterValidator(_requires_python)] = None
-    dependencies: Annotated[list[str], AfterValidator(_dependencies)] = Field(default_factory=list)
+    requires_python: Annotated[str | None, AfterValidator(fields.requires_python)] = None
+    dependencies: Annotated[list[str], AfterValidator(fields.dependencies)] = Field(
+        default_factory=list
+    )
     license: Line | None = None
     authors: list[Line] = Field(default_factory=list)
-    entry_point: Annotated[str | None, AfterValidator(_entry_point)] = None
+    entry_point: Annotated[str | None, AfterValidator(fields.entry_point)] = None
     """Such as ``math_env:load_environment``; None only in foreign wheels."""
-    urls: Annotated[dict[str, str], AfterValidator(_urls)] = Field(default_factory=dict)
+    urls: Annotated[dict[str, str], AfterValidator(fields.urls)] = Field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """Plain JSON data with the kebab-case names, as `parse_manifest` reads it."""
@@ -262,6 +152,29 @@ def _describe(fault: dict[str, Any], absent: set[str], labels: Mapping[str, str]
     if key == "secrets" or isinstance(fault["input"], dict | list):
         return f"`{place}`: {message}"
     return f"`{place}` = {ascii(fault['input'])[:80]}: {message}"
+
+
+def read_project(folder: Path, *, version: str | None = None) -> Manifest:
+    """The manifest of the project in `folder`, from its ``pyproject.toml``.
+
+    Args:
+        folder: Where ``pyproject.toml`` is.
+        version: Stands for a dynamic version; `UNBUILT_VERSION` when None.
+
+    Raises:
+        ManifestError: Something is wrong; every problem is named.
+    """
+    where = folder / "pyproject.toml"
+    try:
+        content = tomllib.loads(where.read_bytes().decode("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise ManifestError(
+            str(folder), ["is no environment: it has no pyproject.toml. See `strop env init`"]
+        ) from None
+    except (ValueError, OSError, RecursionError) as error:
+        raise ManifestError(str(where), [f"cannot be read: {error}"]) from None
+    document, problems = project_document(content, version or UNBUILT_VERSION)
+    return parse_manifest(document, str(where), labels=LABELS, problems=problems)
 
 
 def read_document(content: bytes, where: str) -> tuple[Manifest, dict[str, Any] | None]:

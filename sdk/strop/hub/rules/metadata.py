@@ -1,20 +1,23 @@
 """What a wheel's own METADATA and entry points say (steps: package, publish)."""
 
 import configparser
-from collections.abc import Sequence
+import email.utils
+import re
 from typing import Any
 
 from packaging.metadata import RawMetadata, parse_email
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from strop.errors import InvalidRefError, ManifestError, PackageError
+from strop.errors import InvalidRefError, PackageError
 from strop.hub.manifest import ENTRY_POINT_GROUP, Manifest
 from strop.hub.refs import normalize_name
 
 METADATA_VERSIONS = ("1.0", "1.1", "1.2", "2.1", "2.2", "2.3", "2.4", "2.5")
-MANIFEST_FIELDS = ("name", "version", "summary", "requires-python", "dependencies", "license")
-"""The fields of a manifest that METADATA states too; the two must agree."""
+AGREEING_FIELDS = ("name", "version", "summary", "requires-python", "dependencies")
+"""Fields of a manifest that decide something and that METADATA states too: both must agree."""
+
+_EXTRA = re.compile(r"\bextra\b")
 
 
 def parse_metadata(content: bytes, where: str) -> RawMetadata:
@@ -79,65 +82,74 @@ def parse_entry_points(content: bytes, where: str) -> dict[str, str]:
 
 
 def core_fields(raw: RawMetadata) -> dict[str, Any]:
-    """The manifest's fields that METADATA states, under their kebab-case keys."""
+    """The manifest's fields that METADATA states, under their kebab-case keys.
+
+    What is only shown to people is cut to one line; what extras need is no dependency.
+    """
+    licence = raw.get("license_expression") or raw.get("license") or ""
+    authors = [raw.get("author", ""), *_addresses(raw.get("author_email", ""))]
+    urls = dict(raw.get("project_urls", {}))
+    if raw.get("home_page"):
+        urls.setdefault("Homepage", raw["home_page"])
     return {
         "name": raw["name"],
         "version": raw["version"],
-        "summary": raw.get("summary", ""),
+        "summary": _one_line(raw.get("summary", "")),
         "requires-python": raw.get("requires_python") or None,
-        "dependencies": list(raw.get("requires_dist", [])),
-        "license": raw.get("license_expression") or raw.get("license") or None,
-        "authors": _authors(raw),
-        "urls": dict(raw.get("project_urls", {})),
+        "dependencies": [text for text in raw.get("requires_dist", []) if not _EXTRA.search(text)],
+        "license": _one_line(licence) or None,
+        "authors": [line for author in authors if (line := _one_line(author))],
+        "urls": {label: url for label, url in urls.items() if url.startswith(("https:", "http:"))},
     }
 
 
-def _authors(raw: RawMetadata) -> list[str]:
-    authors = [raw.get("author", ""), raw.get("author_email", "")]
-    return [author for author in authors if author]
+def _addresses(text: str) -> list[str]:
+    pairs = email.utils.getaddresses([text])
+    return [f"{name} <{address}>" if name else address for name, address in pairs]
 
 
-def derive_manifest(raw: RawMetadata, entry_points: dict[str, str], where: str) -> Manifest:
+def _one_line(text: str) -> str:
+    first = text.strip().partition("\n")[0]
+    return "".join(letter if letter.isprintable() else " " for letter in first)[:512].strip()
+
+
+def derive_manifest(raw: RawMetadata, entry_points: dict[str, str]) -> Manifest:
     """The manifest of a foreign wheel; what METADATA gets wrong is left out, not refused."""
-    fields = core_fields(raw)
-    fields["summary"] = _one_line(fields["summary"])
-    fields["license"] = _one_line(fields["license"] or "") or None
-    fields["authors"] = [_one_line(author) for author in fields["authors"]]
-    fields["urls"] = {
-        label: url
-        for label, url in fields["urls"].items()
-        if url.startswith(("https://", "http://"))
+    identity = {"name": raw["name"], "version": raw["version"]}
+    fields = {
+        key: value
+        for key, value in core_fields(raw).items()
+        if key in identity or _is_valid(identity | {key: value})
     }
-    fields["entry-point"] = next(iter(entry_points.values()), None)
-    for key in ("dependencies", "entry-point", "authors"):
-        if not _is_valid(raw, key, fields[key]):
-            del fields[key]
-    try:
-        return Manifest.model_validate(fields)
-    except ValueError as error:
-        raise ManifestError(where, [" ".join(str(error).split())]) from None
+    entry_point = {"entry-point": next(iter(entry_points.values()), None)}
+    if _is_valid(identity | entry_point):
+        fields |= entry_point
+    return Manifest.model_validate(fields)
 
 
-def _is_valid(raw: RawMetadata, key: str, value: Any) -> bool:
+def _is_valid(fields: dict[str, Any]) -> bool:
     try:
-        Manifest.model_validate({"name": raw["name"], "version": raw["version"], key: value})
+        Manifest.model_validate(fields)
     except ValueError:
         return False
     return True
 
 
-def _one_line(text: str) -> str:
-    return "".join(letter if letter.isprintable() else " " for letter in text)[:512].strip()
+def built_manifest(manifest: Manifest, raw: RawMetadata) -> Manifest:
+    """`manifest` with everything that METADATA states taken from there."""
+    return Manifest.model_validate(manifest.document() | core_fields(raw))
 
 
-def disagreements(manifest: Manifest, raw: RawMetadata) -> Sequence[str]:
-    """Where a manifest says something other than METADATA."""
-    stated = Manifest.model_validate(
-        {key: value for key, value in core_fields(raw).items() if key in MANIFEST_FIELDS}
-    ).document()
-    own = manifest.document()
-    return [
-        f"`{key}` is {ascii(own[key])[:120]}, but METADATA says {ascii(stated[key])[:120]}"
-        for key in MANIFEST_FIELDS
-        if own[key] != stated[key]
-    ]
+def disagreements(manifest: Manifest, raw: RawMetadata) -> list[str]:
+    """Where `manifest` says something other than METADATA."""
+    stated, own = core_fields(raw), manifest.document()
+    problems = []
+    for key in AGREEING_FIELDS:
+        identity = {"name": own["name"], "version": own["version"]}
+        field = identity | {key: stated[key]}
+        is_same = _is_valid(field) and Manifest.model_validate(field).document()[key] == own[key]
+        if not is_same:
+            problems.append(
+                f"`{key}` is {ascii(own[key])[:120]}, but METADATA says {ascii(stated[key])[:120]}"
+            )
+    return problems
