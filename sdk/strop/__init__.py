@@ -1,1 +1,121 @@
-"""Write, share and run reinforcement-learning environments for language models."""
+"""Write, share and run reinforcement-learning environments for language models.
+
+The public names load when they are first used: `import strop` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from strop.attempt import Attempt
+    from strop.environment import Environment
+    from strop.episode import Episode
+    from strop.errors import StropError, ToolError
+    from strop.evaluation import Report, evaluate, summarize
+    from strop.hub.load import load
+    from strop.hub.refs import EnvRef
+    from strop.models.openai import OpenAIModel
+    from strop.models.scripted import ScriptedModel
+    from strop.rubric import Reward, metric, reward
+    from strop.runner import RunPlan, run
+    from strop.sync import run_sync
+    from strop.task import Task, TaskSet
+    from strop.tools import tool
+    from strop.trajectory import Failure, Trajectory
+    from strop.trajectory_file import read_trajectories
+    from strop.types import (
+        Completion,
+        End,
+        Message,
+        Model,
+        Part,
+        Sampling,
+        ToolCall,
+        ToolSpec,
+        Usage,
+    )
+
+_HOMES = {
+    "Attempt": "attempt",
+    "Completion": "types",
+    "End": "types",
+    "EnvRef": "hub.refs",
+    "Environment": "environment",
+    "Episode": "episode",
+    "Failure": "trajectory",
+    "Message": "types",
+    "Model": "types",
+    "OpenAIModel": "models.openai",
+    "Part": "types",
+    "Report": "evaluation",
+    "Reward": "rubric",
+    "RunPlan": "runner",
+    "Sampling": "types",
+    "ScriptedModel": "models.scripted",
+    "StropError": "errors",
+    "Task": "task",
+    "TaskSet": "task",
+    "ToolCall": "types",
+    "ToolError": "errors",
+    "ToolSpec": "types",
+    "Trajectory": "trajectory",
+    "Usage": "types",
+    "evaluate": "evaluation",
+    "load": "hub.load",
+    "metric": "rubric",
+    "read_trajectories": "trajectory_file",
+    "reward": "rubric",
+    "run": "runner",
+    "run_sync": "sync",
+    "summarize": "evaluation",
+    "tool": "tools",
+}
+
+__all__ = [
+    "Attempt",
+    "Completion",
+    "End",
+    "EnvRef",
+    "Environment",
+    "Episode",
+    "Failure",
+    "Message",
+    "Model",
+    "OpenAIModel",
+    "Part",
+    "Report",
+    "Reward",
+    "RunPlan",
+    "Sampling",
+    "ScriptedModel",
+    "StropError",
+    "Task",
+    "TaskSet",
+    "ToolCall",
+    "ToolError",
+    "ToolSpec",
+    "Trajectory",
+    "Usage",
+    "evaluate",
+    "load",
+    "metric",
+    "read_trajectories",
+    "reward",
+    "run",
+    "run_sync",
+    "summarize",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'strop' has no attribute {name!r}")
+    value = getattr(import_module(f"strop.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,251 @@
+"""From a run to a report: mean, standard error, pass@k (step: reward)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from strop.attempt import Attempt
+from strop.environment import Environment
+from strop.errors import TrajectoryFileError
+from strop.runner import RunPlan, run
+from strop.trajectory import Trajectory
+from strop.trajectory_file import TrajectoryReader, TrajectoryWriter
+from strop.types import JSON, Seats, Usage
+
+TRAJECTORIES_NAME = "trajectories.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run showed; failures are counted apart and are in no mean."""
+
+    attempt_count: int
+    scored_count: int
+    task_count: int
+    """Tasks with at least one scored attempt."""
+    mean_reward: float | None
+    """Over scored attempts; None when there are none."""
+    standard_error: float | None
+    """Of the mean, by task: a group's members are not independent; None below two tasks."""
+    pass_at: dict[int, float]
+    """Chance that at least one of k attempts reaches the passing reward, by k."""
+    metrics: dict[str, float]
+    """Means of reward functions and metrics by name."""
+    failures: dict[str, int]
+    """How many attempts failed, by the error's type."""
+    truncated_count: int
+    mean_turns: float | None
+    usage: Usage
+
+    def to_json(self) -> dict[str, JSON]:
+        """The report as JSON; keys of `pass_at` become strings."""
+        value = asdict(self)
+        value["pass_at"] = {str(k): share for k, share in self.pass_at.items()}
+        return value
+
+
+def pass_at_k(attempt_count: int, passed_count: int, k: int) -> float:
+    """The unbiased estimate of the chance that one of k attempts passes.
+
+    Args:
+        attempt_count: Attempts at the task, ≥ k.
+        passed_count: Those that passed.
+        k: Attempts that one is allowed, ≥ 1.
+
+    Source:
+        arXiv:2107.03374, section 2.1.
+    """
+    missed = math.comb(attempt_count - passed_count, k)
+    return 1.0 - missed / math.comb(attempt_count, k)
+
+
+@dataclass(slots=True)
+class _Mean:
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    def add(self, value: float) -> None:
+        # Welford's update keeps precision over any number of values.
+        self.count += 1
+        delta = value - self.mean
+        self.mean += delta / self.count
+        self.squares += delta * (value - self.mean)
+
+    @property
+    def standard_error(self) -> float | None:
+        if self.count < 2:
+            return None
+        return math.sqrt(self.squares / (self.count - 1) / self.count)
+
+
+@dataclass(slots=True)
+class _Group:
+    attempt_count: int = 0
+    rewards: list[float] = field(default_factory=list)
+
+
+class Tally:
+    """Counts trajectories as they come, in memory that does not grow with their number.
+
+    Only groups that still miss a member are held.
+    """
+
+    def __init__(self, group_size: int = 1, passing_reward: float = 1.0) -> None:
+        """Begin at zero.
+
+        Args:
+            group_size: Attempts at each task.
+            passing_reward: From which reward on an attempt counts as passed.
+        """
+        self._group_size = group_size
+        self._passing_reward = passing_reward
+        self._open: dict[tuple[str, str, str, int], _Group] = {}
+        self._attempt_count = 0
+        self._truncated_count = 0
+        self._usage = Usage()
+        self._rewards, self._tasks, self._turns = _Mean(), _Mean(), _Mean()
+        self._metrics: dict[str, _Mean] = {}
+        self._passes: dict[int, _Mean] = {}
+        self._failures: Counter[str] = Counter()
+
+    @property
+    def attempt_count(self) -> int:
+        """How many trajectories came."""
+        return self._attempt_count
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Count one trajectory."""
+        self._attempt_count += 1
+        self._truncated_count += trajectory.is_truncated
+        self._usage = self._usage + trajectory.usage
+        if trajectory.failure is not None:
+            self._failures[trajectory.failure.type] += 1
+        reward = None if trajectory.failure is not None else trajectory.reward
+        if reward is not None:
+            self._rewards.add(reward)
+            self._turns.add(trajectory.turn_count)
+            for name, value in trajectory.rewards.items():
+                if value.value is not None:
+                    self._metrics.setdefault(name, _Mean()).add(value.value)
+        self._add_to_group(trajectory.attempt, reward)
+
+    def report(self) -> Report:
+        """The figures so far; groups that still miss a member count with those they have."""
+        tasks, passes = self._tasks, self._passes
+        if self._open:
+            tasks = _Mean(tasks.count, tasks.mean, tasks.squares)
+            passes = {k: _Mean(m.count, m.mean, m.squares) for k, m in passes.items()}
+            for group in self._open.values():
+                self._close(group, tasks, passes)
+        return Report(
+            attempt_count=self._attempt_count,
+            scored_count=self._rewards.count,
+            task_count=tasks.count,
+            mean_reward=self._rewards.mean if self._rewards.count else None,
+            standard_error=tasks.standard_error,
+            pass_at={k: passes[k].mean for k in sorted(passes)},
+            metrics={name: mean.mean for name, mean in self._metrics.items()},
+            failures=dict(self._failures),
+            truncated_count=self._truncated_count,
+            mean_turns=self._turns.mean if self._turns.count else None,
+            usage=self._usage,
+        )
+
+    def _add_to_group(self, attempt: Attempt, reward: float | None) -> None:
+        key = (attempt.environment, attempt.split, attempt.task_key, attempt.visit)
+        group = self._open.setdefault(key, _Group())
+        group.attempt_count += 1
+        if reward is not None:
+            group.rewards.append(reward)
+        if group.attempt_count >= self._group_size:
+            del self._open[key]
+            self._close(group, self._tasks, self._passes)
+
+    def _close(self, group: _Group, tasks: _Mean, passes: dict[int, _Mean]) -> None:
+        rewards = group.rewards
+        if not rewards:
+            return
+        tasks.add(math.fsum(rewards) / len(rewards))
+        passed_count = sum(reward >= self._passing_reward for reward in rewards)
+        k = 1
+        while k <= len(rewards):
+            passes.setdefault(k, _Mean()).add(pass_at_k(len(rewards), passed_count, k))
+            k *= 2
+
+
+def summarize(
+    trajectories: Sequence[Trajectory], group_size: int = 1, passing_reward: float = 1.0
+) -> Report:
+    """The report of trajectories that are at hand."""
+    tally = Tally(group_size, passing_reward)
+    for trajectory in trajectories:
+        tally.add(trajectory)
+    return tally.report()
+
+
+async def evaluate(
+    environment: Environment,
+    model: Seats,
+    plan: RunPlan,
+    *,
+    out: Path | None = None,
+    is_resumed: bool = False,
+    passing_reward: float = 1.0,
+    on_trajectory: Callable[[Trajectory], None] | None = None,
+) -> Report:
+    """Run a plan and report on it.
+
+    Args:
+        environment: Opened and closed here.
+        model: One model, or one for each seat.
+        plan: What to run.
+        out: A folder for ``trajectories.jsonl``; None keeps nothing.
+        is_resumed: Whether attempts that `out` holds already are kept and not made again.
+        passing_reward: From which reward on an attempt counts as passed, for pass@k.
+        on_trajectory: Called with each trajectory as it ends, for progress.
+
+    Raises:
+        TrajectoryFileError: `out` holds results and the run is not a resumed one.
+        RunStoppedError: Authentication failed, or the failure budget is spent.
+    """
+    tally = Tally(plan.group_size, passing_reward)
+    writer, finished = _open_output(out, tally, is_resumed=is_resumed)
+
+    def keep(trajectory: Trajectory) -> None:
+        if writer is not None:
+            writer.write(trajectory)
+        tally.add(trajectory)
+        if on_trajectory is not None:
+            on_trajectory(trajectory)
+
+    try:
+        async with environment:
+            await run(environment, model, plan, on_trajectory=keep, finished=finished)
+    finally:
+        if writer is not None:
+            writer.close()
+    return tally.report()
+
+
+def _open_output(
+    out: Path | None, tally: Tally, *, is_resumed: bool
+) -> tuple[TrajectoryWriter | None, set[Attempt]]:
+    if out is None:
+        return None, set()
+    path = out / TRAJECTORIES_NAME
+    if not is_resumed and path.exists() and path.stat().st_size:
+        raise TrajectoryFileError(
+            f"{path} holds results already. Resume that run, or choose another folder."
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    writer = TrajectoryWriter(path)
+    finished: set[Attempt] = set()
+    for trajectory in TrajectoryReader(path):
+        tally.add(trajectory)
+        finished.add(trajectory.attempt)
+    return writer, finished

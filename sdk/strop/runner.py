@@ -1,0 +1,151 @@
+"""Many tasks times group size, in bounded memory and concurrency (step: rollout)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from strop.attempt import Attempt
+from strop.environment import Environment
+from strop.errors import ModelAuthError, RunStoppedError, SettingsError
+from strop.task import Task
+from strop.trajectory import Trajectory
+from strop.types import Sampling, Seats
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """Which attempts a run makes, and how many at once."""
+
+    split: str = "train"
+    task_count: int | None = None
+    """Tasks from the start of the split; None for all, which an infinite one refuses."""
+    keys: tuple[str, ...] | None = None
+    """Only the tasks of these keys, in this order."""
+    group_size: int = 1
+    """Attempts at each task, under one environment seed; ≥ 1."""
+    concurrency: int = 64
+    """Attempts in flight at most; ≥ 1."""
+    seed: int = 0
+    """From which every attempt's seeds follow."""
+    sampling: Sampling = field(default_factory=Sampling)
+    max_failure_share: float = 0.2
+    """The run stops when more of its attempts fail, once there were `failure_grace_count`."""
+    failure_grace_count: int = 50
+
+    def __post_init__(self) -> None:
+        for name in ("group_size", "concurrency"):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"{name} is {getattr(self, name)}. It must be at least 1.")
+
+    def tasks(self, environment: Environment) -> Iterator[Task]:
+        """The tasks in order, each loaded in its turn.
+
+        Raises:
+            SettingsError: There is no such split or key, or no end.
+        """
+        tasks = environment.tasks.get(self.split)
+        if tasks is None:
+            known = ", ".join(environment.tasks)
+            raise SettingsError(f"There is no split {self.split!r}. This environment has: {known}.")
+        if self.keys is not None:
+            return (_task_of(environment, self.split, key) for key in self.keys)
+        if self.task_count is None and tasks.is_infinite:
+            raise SettingsError(
+                f"The split {self.split!r} has no end. Say how many tasks to run (task_count)."
+            )
+        return islice(tasks, self.task_count)
+
+    def attempts(self, environment: Environment) -> Iterator[tuple[Task, Attempt]]:
+        """Every attempt in order; the members of a group stand together."""
+        for task in self.tasks(environment):
+            for member in range(self.group_size):
+                yield task, environment.attempt(task, run_seed=self.seed, member=member)
+
+
+class _Budget:
+    """Stops a run whose grader or endpoint keeps failing."""
+
+    def __init__(self, plan: RunPlan) -> None:
+        self._plan = plan
+        self._attempt_count = 0
+        self._causes: Counter[str] = Counter()
+
+    def charge(self, trajectory: Trajectory) -> None:
+        """Count an attempt.
+
+        Raises:
+            RunStoppedError: The run is not worth going on with.
+        """
+        self._attempt_count += 1
+        failure = trajectory.failure
+        if failure is None:
+            return
+        if failure.type == ModelAuthError.__name__:
+            raise RunStoppedError(f"No attempt can succeed: {failure.message}")
+        self._causes[f"{failure.type}: {failure.message}"] += 1
+        failed = self._causes.total()
+        limit = self._plan.max_failure_share * self._attempt_count
+        if self._attempt_count >= self._plan.failure_grace_count and failed > limit:
+            cause, count = self._causes.most_common(1)[0]
+            raise RunStoppedError(
+                f"{failed} of {self._attempt_count} attempts failed, {count} with: {cause}. "
+                "Mend the cause and resume, or allow more with max_failure_share."
+            )
+
+
+async def run(
+    environment: Environment,
+    model: Seats,
+    plan: RunPlan,
+    *,
+    on_trajectory: Callable[[Trajectory], None],
+    finished: Collection[Attempt] = (),
+) -> None:
+    """Make every attempt of a plan once.
+
+    Memory is bounded by the concurrency, not by the number of attempts.
+
+    Args:
+        environment: An open one: the caller stands inside its ``async with``.
+        model: One model, or one for each seat.
+        plan: What to run.
+        on_trajectory: Called on the event loop with each trajectory as it ends.
+        finished: Attempts to leave out, from an earlier run that is resumed.
+
+    Raises:
+        RunStoppedError: Authentication failed, or the failure budget is spent.
+    """
+    attempts = plan.attempts(environment)
+    budget = _Budget(plan)
+    environment.threads.limit = max(environment.threads.limit, plan.concurrency)
+
+    async def work() -> None:
+        for task, attempt in attempts:
+            if attempt in finished:
+                continue
+            trajectory = await environment.rollout(
+                task, model, attempt=attempt, sampling=plan.sampling
+            )
+            on_trajectory(trajectory)
+            budget.charge(trajectory)
+            # A model without latency never waits: give a cancel its turn.
+            await asyncio.sleep(0)
+
+    try:
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(plan.concurrency):
+                workers.create_task(work())
+    except BaseExceptionGroup as group:
+        # One worker's error cancelled the rest; its cause is what the caller can act on.
+        raise group.exceptions[0] from None
+
+
+def _task_of(environment: Environment, split: str, key: str) -> Task:
+    try:
+        return environment.tasks[split].get(key)
+    except KeyError:
+        raise SettingsError(f"There is no task {key!r} in the split {split!r}.") from None
