@@ -27,14 +27,17 @@ class Limits:
                 "Pack data files into one archive."
             )
 
-    def check_bytes(self, unpacked_bytes: int, packed_bytes: int, where: str) -> None:
-        """Refuse contents that are too large, or out of proportion to the archive."""
+    def check_size(self, unpacked_bytes: int, where: str) -> None:
+        """Refuse contents that are too large."""
         if unpacked_bytes > self.unpacked_bytes:
             raise PackageError(
                 f"{where} unpacks to more than {self.unpacked_bytes // MIB} MiB. "
                 "Load large data when the environment runs instead of shipping it."
             )
-        if unpacked_bytes > self.ratio_from_bytes and unpacked_bytes > self.ratio * packed_bytes:
+
+    def check_ratio(self, unpacked_bytes: int, packed_bytes: int, where: str) -> None:
+        """Refuse large contents that are out of proportion to the archive."""
+        if unpacked_bytes > max(self.ratio_from_bytes, self.ratio * packed_bytes):
             raise PackageError(
                 f"{where} unpacks to more than {self.ratio} times its size: this looks like a "
                 "decompression bomb. Ship such data compressed as one file."

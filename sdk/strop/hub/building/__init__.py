@@ -1,0 +1,1 @@
+"""How the author's machine makes what is pushed: selects, builds, repacks, describes."""
