@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from strop.attempt import Attempt
 from strop.errors import BoundaryError, ContextOverflowError, ModelError
+from strop.task import Task
 from strop.trajectory import StopReason, Trajectory, failure_of
 from strop.types import EpisodeLike, Sampling, Seats
 
@@ -20,6 +21,7 @@ class Drivable(EpisodeLike, Protocol):
     """An episode as the loop sees it."""
 
     attempt: Attempt
+    task: Task
 
     @property
     def has_close(self) -> bool:
@@ -57,11 +59,15 @@ async def roll_out(
 
     Args:
         episode: A fresh one.
-        model: One model, or one for each seat.
+        model: One model, or one for each seat; one with a method ``for_task(task)`` is asked
+            for the model of this task, as scripted oracles are.
         sampling: How to sample; its seed is replaced by the attempt's.
         queue_s: Seconds that the attempt has waited, for the record.
     """
     sampling = replace(sampling or Sampling(), seed=episode.attempt.sampling_seed)
+    for_task = getattr(model, "for_task", None)
+    if for_task is not None:
+        model = for_task(episode.task)
     try:
         await _drive(episode, model, sampling)
         trajectory = await episode.score(queue_s)

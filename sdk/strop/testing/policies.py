@@ -1,0 +1,139 @@
+"""Scripted policies that know the task: what an environment is held against (step: check)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from strop.environment import Environment
+from strop.errors import SettingsError
+from strop.models.scripted import ScriptedModel, turn_of
+from strop.task import Task
+from strop.types import JSON, Completion, Message, Sampling, ToolSpec
+
+CONSTANT_REPLY = "I do not know."
+_WORDS = ("yes", "no", "0", "1", "42", "A", "B", "the", r"\boxed{1}", r"\boxed{0}")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskModel:
+    """A model that is made anew for each task."""
+
+    name: str
+    make: Callable[[Task], ScriptedModel]
+
+    def for_task(self, task: Task) -> ScriptedModel:
+        """The model of one task."""
+        return self.make(task)
+
+    async def complete(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling
+    ) -> Completion:
+        """Not called: `for_task` gives the model that completes."""
+        raise NotImplementedError("Ask for_task(task) for the model of a task.")
+
+    async def close(self) -> None:
+        """Nothing to free."""
+
+
+def scripted_policy(name: str, environment: Environment) -> TaskModel:
+    """A built-in policy by name, one of `POLICIES`.
+
+    Raises:
+        SettingsError: There is no such policy, or it needs an oracle and there is none.
+    """
+    if name not in POLICIES:
+        known = ", ".join(POLICIES)
+        raise SettingsError(f"There is no scripted policy {name!r}. Choose one of: {known}.")
+    return TaskModel(f"scripted:{name}", POLICIES[name](environment))
+
+
+def _oracle(environment: Environment) -> Callable[[Task], ScriptedModel]:
+    oracle = environment.oracle
+    if oracle is None:
+        raise SettingsError(
+            "This environment declares no oracle. Give one: Environment(oracle=f), where f(task) "
+            "returns the reply, or the list of replies, that scores the maximum."
+        )
+
+    def make(task: Task) -> ScriptedModel:
+        replies = oracle(task)
+        script = replies if isinstance(replies, list) else [replies]
+        return ScriptedModel.replies(script, name="scripted:oracle")
+
+    return make
+
+
+def _mixed(environment: Environment) -> Callable[[Task], ScriptedModel]:
+    """The oracle in seven of ten attempts, decided by the sampling seed."""
+    make_oracle = _oracle(environment)
+
+    def make(task: Task) -> ScriptedModel:
+        script = make_oracle(task)
+
+        async def policy(
+            messages: Sequence[Message], tools: Sequence[ToolSpec], rng: random.Random
+        ) -> Completion | str:
+            # One throw an attempt: a script cannot be left and joined again.
+            if rng.random() < 0.7 or turn_of(messages):
+                return await script.complete(messages, tools, Sampling())
+            return CONSTANT_REPLY
+
+        return ScriptedModel(policy, name="scripted:mixed")
+
+    return make
+
+
+def _fixed(reply: str, name: str) -> Callable[[Environment], Callable[[Task], ScriptedModel]]:
+    model = ScriptedModel.constant(reply, name=name)
+    return lambda environment: lambda task: model
+
+
+def _random(environment: Environment) -> Callable[[Task], ScriptedModel]:
+    def policy(messages: Any, tools: Any, rng: random.Random) -> str:
+        return " ".join(rng.choices(_WORDS, k=rng.randint(1, 4)))
+
+    model = ScriptedModel(policy, name="scripted:random")
+    return lambda task: model
+
+
+POLICIES: dict[str, Callable[[Environment], Callable[[Task], ScriptedModel]]] = {
+    "oracle": _oracle,
+    "mixed": _mixed,
+    "empty": _fixed("", "scripted:empty"),
+    "constant": _fixed(CONSTANT_REPLY, "scripted:constant"),
+    "random": _random,
+}
+"""Name to maker of the model of each task."""
+
+FUZZ: tuple[str, ...] = (
+    "",
+    " \n\t ",
+    "\x00",
+    "\ud800 lone surrogate",
+    "\u2028\u2029\ufeff",
+    r"\boxed{" * 50,
+    r"\boxed{}\boxed{1}\boxed{2}",
+    "<think>" * 20 + "</answer>",
+    "```python\nprint(1)\n",
+    "-" * 20_000,
+    "9" * 5_000,
+    "NaN",
+    "\uff11\uff12\uff13 \u2212 \u221e",
+    '{"tool": null',
+)
+"""Replies on which a rubric must give a finite number within its range."""
+
+
+def json_equal(left: JSON, right: JSON) -> bool:
+    """Whether two JSON values are the same, types included: 1 is neither 1.0 nor True."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(json_equal(left[k], right[k]) for k in left)
+    if isinstance(left, list) and isinstance(right, list):
+        pairs = zip(left, right, strict=False)
+        return len(left) == len(right) and all(json_equal(a, b) for a, b in pairs)
+    return left == right or (left != left and right != right)

@@ -1,0 +1,106 @@
+"""Check an author's folder in child processes of its own (step: check)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from strop.testing.report import CheckReport, Finding
+
+TIME_LIMIT_S = 600.0
+_TAIL_CHARS = 2_000
+
+
+def check_project(
+    folder: Path,
+    entry_point: str,
+    *,
+    is_deterministic: bool = True,
+    reward_range: tuple[float, float] | None = None,
+    settings: dict[str, Any] | None = None,
+) -> CheckReport:
+    """Load the environment of a folder in fresh processes and probe it.
+
+    Args:
+        folder: The author's project; its packages are importable from it or from its ``src``.
+        entry_point: ``package.module:function``, as in the manifest.
+        is_deterministic: Whether two processes must agree on tasks, observations and rewards.
+        reward_range: What the total reward may be; None asks only for finite numbers.
+        settings: For ``load_environment``; defaults are used for what is missing.
+    """
+    request = {
+        "folder": str(folder.resolve()),
+        "entry_point": entry_point,
+        "reward_range": reward_range,
+        "settings": settings or {},
+    }
+    first = _ask(request, hash_seed="1")
+    if first["error"] is not None:
+        message = f"{first['error']}. Is everything that it imports installed?"
+        return CheckReport((Finding("loads", "failed", message),))
+    findings = [Finding("loads", "ok", f"{entry_point} gives an environment")]
+    findings.extend(Finding(**finding) for finding in first["findings"])
+    findings.append(_determinism(first, request, is_deterministic=is_deterministic))
+    return CheckReport(tuple(findings), first["measures"])
+
+
+def _determinism(
+    first: dict[str, Any], request: dict[str, Any], *, is_deterministic: bool
+) -> Finding:
+    if not is_deterministic:
+        message = "The manifest says that it is not deterministic"
+        return Finding("deterministic", "skipped", message)
+    second = _ask(request, hash_seed="2")
+    if first["fingerprint"] is not None and second["fingerprint"] == first["fingerprint"]:
+        message = "Two processes agree on tasks, observations and rewards"
+        return Finding("deterministic", "ok", message)
+    return Finding(
+        "deterministic",
+        "failed",
+        "Two processes disagree on tasks, observations or rewards. Take chance from `rng` only, do "
+        "not depend on the order of sets or on clocks, or set deterministic = false.",
+    )
+
+
+def _ask(request: dict[str, Any], hash_seed: str) -> dict[str, Any]:
+    reading, writing = os.pipe()
+    command = [sys.executable, "-m", "strop.testing.worker", json.dumps(request), str(writing)]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        child = subprocess.Popen(
+            command,
+            pass_fds=(writing,),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+    finally:
+        os.close(writing)
+    return _await_reply(child, reading)
+
+
+def _await_reply(child: subprocess.Popen[bytes], reading: int) -> dict[str, Any]:
+    try:
+        output, _ = child.communicate(timeout=TIME_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.communicate()
+        os.close(reading)
+        return _no_reply(f"It takes longer than {TIME_LIMIT_S:.0f} s")
+    with os.fdopen(reading, encoding="ascii") as reply:
+        line = reply.readline()
+    if line.endswith("\n"):
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+    tail = output.decode("utf-8", "replace")[-_TAIL_CHARS:].strip()
+    return _no_reply(f"The process ended with exit code {child.returncode}: {tail}")
+
+
+def _no_reply(error: str) -> dict[str, Any]:
+    return {"findings": [], "measures": {}, "fingerprint": None, "error": error}

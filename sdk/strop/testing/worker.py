@@ -1,0 +1,136 @@
+"""The child process that loads an author's code and probes it (step: check).
+
+It reads a request from its arguments and writes one JSON line to the descriptor it was given.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_MESSAGE_CHARS = 1_000
+
+
+def main(argv: list[str]) -> None:
+    """Probe the environment that the request names."""
+    request = json.loads(argv[0])
+    reply = os.fdopen(int(argv[1]), "w", encoding="ascii")
+    touched = _watch_network()
+    folder = Path(request["folder"])
+    sys.path[:0] = [str(path) for path in (folder / "src", folder) if path.is_dir()]
+    result: dict[str, Any] = {"findings": [], "measures": {}, "fingerprint": None, "error": None}
+    try:
+        _probe(request, result, touched)
+    except Exception as error:  # noqa: BLE001 - the boundary of author code
+        result["error"] = f"{type(error).__name__}: {error}"
+    json.dump(result, reply)
+    reply.write("\n")
+    reply.close()
+    # Threads of the author's that never end must not hold the check.
+    os._exit(0)
+
+
+def _probe(request: dict[str, Any], result: dict[str, Any], touched: list[str]) -> None:
+    from strop.testing.probes import run_probes
+
+    before = _belongings()
+    started = time.process_time()
+    load = _entry_point(request["entry_point"])
+    result["measures"]["import_cpu_s"] = time.process_time() - started
+    result["measures"]["module_count"] = float(len(sys.modules))
+    after_import = _belongings()
+    environment = load(**request["settings"])
+    bounds = request["reward_range"]
+    findings, fingerprint = run_probes(environment, tuple(bounds) if bounds else None)
+    result["findings"] = [_finding(found.check, found.verdict, found.message) for found in findings]
+    result["fingerprint"] = fingerprint
+    result["findings"].append(_import_finding(before, after_import))
+    result["findings"].append(_leak_finding(before, _belongings()))
+    result["findings"].append(_network_finding(touched))
+
+
+def _entry_point(text: str) -> Callable[..., Any]:
+    module, _, name = text.partition(":")
+    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return function
+
+
+def _belongings() -> dict[str, set[str]]:
+    descriptors = set()
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            descriptors.add(f"{name} {os.readlink(f'/proc/self/fd/{name}')}")
+        except OSError:
+            continue
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    # A group of our own threads is the SDK's to end.
+    threads = {t.name for t in threading.enumerate() if not t.name.startswith("strop")}
+    return {
+        "threads": threads,
+        "child processes": set(children),
+        "sockets": {d for d in descriptors if "socket:" in d},
+        "files": {d for d in descriptors if " /" in d and " /dev/" not in d and " /proc/" not in d},
+    }
+
+
+def _import_finding(before: dict[str, set[str]], after: dict[str, set[str]]) -> dict[str, str]:
+    left = _difference(before, after)
+    if left:
+        message = f"Importing it starts or opens {left}. Do that in `setup`, not on import."
+        return _finding("import", "failed", message)
+    return _finding("import", "ok", "Importing it starts nothing")
+
+
+def _leak_finding(before: dict[str, set[str]], after: dict[str, set[str]]) -> dict[str, str]:
+    left = _difference(before, after)
+    if left:
+        return _finding("left_behind", "failed", f"Left behind: {left}. Free it in `close`.")
+    return _finding("left_behind", "ok", "No thread, process, socket or file is left behind")
+
+
+def _difference(before: dict[str, set[str]], after: dict[str, set[str]]) -> str:
+    new = {kind: sorted(after[kind] - before[kind]) for kind in before}
+    return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in new.items() if names)
+
+
+def _network_finding(touched: list[str]) -> dict[str, str]:
+    if touched:
+        message = (
+            f"It reached for {', '.join(sorted(set(touched))[:5])} with its default settings. "
+            "Work without a network by default, and download only when a setting asks for it."
+        )
+        return _finding("network", "failed", message)
+    return _finding("network", "ok", "Nothing was downloaded")
+
+
+def _finding(check: str, verdict: str, message: str) -> dict[str, str]:
+    # Shortened: the whole reply must fit into a pipe's buffer.
+    return {"check": check, "verdict": verdict, "message": message[:_MESSAGE_CHARS]}
+
+
+def _watch_network() -> list[str]:
+    touched: list[str] = []
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "socket.getaddrinfo" and arguments[0] not in _OWN_NAMES:
+            touched.append(str(arguments[0]))
+        elif event == "socket.connect" and isinstance(arguments[1], tuple):
+            host = str(arguments[1][0])
+            if host not in _OWN_NAMES and not host.startswith("127."):
+                touched.append(host)
+
+    sys.addaudithook(watch)
+    return touched
+
+
+_OWN_NAMES = (None, "", "localhost", "::1", b"localhost", "127.0.0.1")
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
