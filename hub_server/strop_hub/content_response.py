@@ -1,0 +1,88 @@
+"""Send a blob: small ones in one message, large ones in pieces, never through a session."""
+
+from typing import BinaryIO
+
+from anyio import CapacityLimiter
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from strop_hub.content import Answer, Content, plan_answer
+from strop_hub.errors import StorageUnavailableError
+from strop_hub.hub import Hub, in_thread
+from strop_hub.storage import Storage
+
+PIECE_BYTES = 256 * 1024
+
+
+class ContentResponse(Response):
+    """An ASGI response that reads conditions and ranges from the request itself."""
+
+    def __init__(self, hub: Hub, content: Content) -> None:
+        self._storage = hub.storage
+        self._limiter: CapacityLimiter = hub.workers.blob
+        self._content = content
+        self.status_code = 200
+        self.background = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        answer = plan_answer(self._content, Headers(scope=scope))
+        if scope["method"] == "HEAD" or answer.length == 0:
+            await _start(send, answer)
+            await send({"type": "http.response.body", "body": b""})
+        elif answer.length <= PIECE_BYTES:
+            body = await in_thread(
+                self._limiter, _read_piece, self._storage, self._content.sha256, answer
+            )
+            await _start(send, answer)
+            await send({"type": "http.response.body", "body": body})
+        else:
+            await self._stream(send, answer)
+
+    async def _stream(self, send: Send, answer: Answer) -> None:
+        file = await in_thread(
+            self._limiter, _open, self._storage, self._content.sha256, answer.start
+        )
+        try:
+            await _start(send, answer)
+            left = answer.length
+            while left:
+                piece = await in_thread(self._limiter, file.read, min(PIECE_BYTES, left))
+                if not piece:
+                    # The client must see a broken transfer, not a short file that looks whole.
+                    raise _missing(self._content.sha256)
+                left -= len(piece)
+                message = {"type": "http.response.body", "body": piece, "more_body": left > 0}
+                await send(message)
+        finally:
+            file.close()
+
+
+async def _start(send: Send, answer: Answer) -> None:
+    headers = [(name.encode(), value.encode("latin-1")) for name, value in answer.headers.items()]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+
+
+def _read_piece(storage: Storage, sha256: str, answer: Answer) -> bytes:
+    with _open(storage, sha256, answer.start) as file:
+        body = file.read(answer.length)
+    if len(body) != answer.length:
+        raise _missing(sha256)
+    return body
+
+
+def _open(storage: Storage, sha256: str, start: int) -> BinaryIO:
+    try:
+        file = storage.open(sha256)
+    except KeyError:
+        raise _missing(sha256) from None
+    file.seek(start)
+    return file
+
+
+def _missing(sha256: str) -> StorageUnavailableError:
+    return StorageUnavailableError(
+        f"the hub's storage lacks the bytes of sha256:{sha256}. "
+        "Try again later; if it stays so, tell the hub's operator."
+    )

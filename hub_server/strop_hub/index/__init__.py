@@ -1,0 +1,1 @@
+"""The open index that plain pip and uv read: plain ASGI, rendered bytes, no session."""

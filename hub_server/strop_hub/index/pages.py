@@ -1,0 +1,145 @@
+"""Render index pages to bytes, in HTML and JSON (step: resolve).
+
+Source: the simple repository API, PEP 503, 592, 658, 691, 700, 714 and 792.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from typing import Any
+from urllib.parse import quote
+
+from packaging.version import Version
+
+from strop_hub.index.negotiation import Form
+
+API_VERSION = "1.4"
+_HEAD = (
+    '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+    f'<meta name="pypi:repository-version" content="{API_VERSION}">'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """One wheel or source distribution on a page."""
+
+    filename: str
+    version: str
+    owner: str
+    sha256: str
+    size_bytes: int
+    uploaded_at: datetime
+    requires_python: str | None = None
+    metadata_sha256: str | None = None
+    """Of the wheel's METADATA, served beside it; None for source distributions."""
+    yanked: bool | str = False
+    """True, or the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPage:
+    """A page as it goes over the wire."""
+
+    body: bytes
+    etag: str
+    """Strong: of the bytes."""
+    content_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageForms:
+    """One page in every form."""
+
+    by_form: dict[Form, RenderedPage]
+
+    @property
+    def size_bytes(self) -> int:
+        """What the page weighs in a cache; the two HTML forms share their bytes."""
+        return len(self.by_form[Form.HTML].body) + len(self.by_form[Form.JSON_V1].body)
+
+
+def render_project(name: str, files: Iterable[IndexFile], files_url: str) -> PageForms:
+    """The page of one project; `files_url` leads from it to the folder of an owner's files."""
+    listed = list(files)
+    versions = sorted({file.version for file in listed}, key=Version)
+    document = {
+        "meta": {"api-version": API_VERSION},
+        "name": name,
+        "project-status": {"status": "active"},
+        "versions": versions,
+        "files": [_file_entry(file, _file_url(file, name, files_url)) for file in listed],
+    }
+    anchors = "".join(_file_anchor(file, _file_url(file, name, files_url)) for file in listed)
+    html = (
+        f'{_HEAD}<meta name="pypi:project-status" content="active">'
+        f"<title>Links for {escape(name)}</title></head>\n"
+        f"<body><h1>Links for {escape(name)}</h1>\n{anchors}</body></html>\n"
+    )
+    return _forms(html, document)
+
+
+def render_listing(names: Iterable[str]) -> PageForms:
+    """The page that lists all projects; every name is in its normal form."""
+    listed = list(names)
+    document = {
+        "meta": {"api-version": API_VERSION},
+        "projects": [{"name": name} for name in listed],
+    }
+    anchors = "".join(f'<a href="{quote(name)}/">{escape(name)}</a><br>\n' for name in listed)
+    html = f"{_HEAD}<title>Simple index</title></head>\n<body>\n{anchors}</body></html>\n"
+    return _forms(html, document)
+
+
+def _forms(html: str, document: dict[str, Any]) -> PageForms:
+    html_body = html.encode(errors="xmlcharrefreplace")
+    json_body = json.dumps(document, separators=(",", ":")).encode()
+    return PageForms(
+        {
+            form: _page(json_body if form is Form.JSON_V1 else html_body, form.content_type)
+            for form in Form
+        }
+    )
+
+
+def _page(body: bytes, content_type: str) -> RenderedPage:
+    return RenderedPage(body, f'"{hashlib.sha256(body).hexdigest()[:32]}"', content_type)
+
+
+def _file_url(file: IndexFile, name: str, files_url: str) -> str:
+    """Relative, so that it holds behind any path prefix; `+` must arrive as `%2B`."""
+    return f"{files_url.format(owner=file.owner)}/{name}/{quote(file.filename, safe='')}"
+
+
+def _file_entry(file: IndexFile, url: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "filename": file.filename,
+        "url": url,
+        "hashes": {"sha256": file.sha256},
+        "size": file.size_bytes,
+        "upload-time": file.uploaded_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "yanked": file.yanked,
+        "core-metadata": False,
+    }
+    if file.metadata_sha256:
+        # Clients from before PEP 714 misread `dist-info-metadata` here, but accept this key.
+        entry["core-metadata"] = entry["data-dist-info-metadata"] = {"sha256": file.metadata_sha256}
+    if file.requires_python:
+        entry["requires-python"] = file.requires_python
+    return entry
+
+
+def _file_anchor(file: IndexFile, url: str) -> str:
+    attributes = {"href": f"{url}#sha256={file.sha256}"}
+    if file.requires_python:
+        attributes["data-requires-python"] = file.requires_python
+    if file.metadata_sha256:
+        attributes["data-core-metadata"] = f"sha256={file.metadata_sha256}"
+        attributes["data-dist-info-metadata"] = f"sha256={file.metadata_sha256}"
+    if file.yanked:
+        attributes["data-yanked"] = "" if file.yanked is True else file.yanked
+    rendered = " ".join(f'{key}="{escape(value)}"' for key, value in attributes.items())
+    return f"<a {rendered}>{escape(file.filename)}</a><br>\n"

@@ -1,0 +1,142 @@
+"""What the open index shows: public, complete, and only wheels and source distributions."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Select, exists, func, select
+from sqlalchemy.orm import Session
+
+from strop.hub.wire import FileKind
+from strop_hub.index.pages import IndexFile
+from strop_hub.models import (
+    Claim,
+    Environment,
+    Event,
+    File,
+    Owner,
+    Version,
+    VersionStatus,
+    Visibility,
+)
+
+_KINDS = (FileKind.WHEEL, FileKind.SDIST)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+METADATA_SUFFIX = ".metadata"
+
+
+def last_serial(session: Session) -> int:
+    """The serial of the newest event; 0 before the first."""
+    return session.scalar(select(func.max(Event.serial))) or 0
+
+
+def changed_environments(session: Session, after: int) -> tuple[int, set[int]]:
+    """The newest serial, and the environments that events since `after` are about."""
+    statement = select(Event.serial, Event.environment_id).where(Event.serial > after)
+    rows = session.execute(statement).all()
+    newest = max((serial for serial, _ in rows), default=after)
+    return newest, {environment_id for _, environment_id in rows}
+
+
+def claimed_names(session: Session) -> Sequence[str]:
+    """The names on the shared index, in order."""
+    statement = select(Claim.name).join(Environment, Environment.id == Claim.environment_id)
+    return session.scalars(statement.where(_is_shown()).order_by(Claim.name)).all()
+
+
+def names_of(session: Session, owner: str) -> Sequence[str]:
+    """The names of an owner's public environments, in order."""
+    statement = select(Environment.name).join(Environment.owner).where(Owner.name == owner)
+    return session.scalars(statement.where(_is_shown()).order_by(Environment.name)).all()
+
+
+def find_project(session: Session, owner: str | None, name: str) -> int | None:
+    """The environment behind a page: an owner's, or with None the one that claims the name."""
+    statement: Select[tuple[int]] = select(Environment.id).where(_is_shown())
+    if owner is None:
+        statement = statement.join(Claim, Claim.environment_id == Environment.id)
+        statement = statement.where(Claim.name == name)
+    else:
+        statement = statement.join(Environment.owner)
+        statement = statement.where(Owner.name == owner, Environment.name == name)
+    return session.scalar(statement)
+
+
+def files_of(session: Session, environment_id: int) -> list[IndexFile]:
+    """Every file of an environment's page, oldest version first."""
+    statement = (
+        select(File, Version.version, Version.yanked_at, Version.yank_reason, Owner.name)
+        .join(Version, Version.id == File.version_id)
+        .join(Environment, Environment.id == File.environment_id)
+        .join(Environment.owner)
+        .where(File.environment_id == environment_id, File.kind.in_(_KINDS))
+        .where(Version.status == VersionStatus.VISIBLE)
+        .order_by(Version.sort_key, File.filename)
+    )
+    return [
+        IndexFile(
+            filename=file.filename,
+            version=version,
+            owner=owner,
+            sha256=file.sha256,
+            size_bytes=file.size_bytes,
+            uploaded_at=file.uploaded_at,
+            requires_python=file.requires_python,
+            metadata_sha256=file.metadata_sha256 if file.kind is FileKind.WHEEL else None,
+            yanked=_yank_mark(reason) if yanked_at is not None else False,
+        )
+        for file, version, yanked_at, reason, owner in session.execute(statement)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """Which bytes a file's address leads to."""
+
+    sha256: str
+    size_bytes: int | None
+    """None for METADATA, whose size the storage knows."""
+    filename: str | None
+    """None for METADATA, which browsers show in place."""
+
+
+def find_file(session: Session, owner: str, name: str, filename: str) -> FoundFile | None:
+    """The file, or with ``.metadata`` behind its name its METADATA; one row is read.
+
+    The row decides at once, whatever open pages still say.
+    """
+    wanted = filename.removesuffix(METADATA_SUFFIX)
+    statement = (
+        select(File.sha256, File.size_bytes, File.metadata_sha256)
+        .join(Version, Version.id == File.version_id)
+        .join(Environment, Environment.id == File.environment_id)
+        .join(Environment.owner)
+        .where(Owner.name == owner, Environment.name == name, File.filename == wanted)
+        .where(File.kind.in_(_KINDS), Version.status == VersionStatus.VISIBLE, _is_public())
+    )
+    row = session.execute(statement).one_or_none()
+    if row is None:
+        return None
+    sha256, size_bytes, metadata_sha256 = row
+    if wanted == filename:
+        return FoundFile(sha256, size_bytes, filename)
+    return None if metadata_sha256 is None else FoundFile(metadata_sha256, None, None)
+
+
+def _is_public() -> ColumnElement[bool]:
+    return Environment.visibility == Visibility.PUBLIC
+
+
+def _is_shown() -> ColumnElement[bool]:
+    has_file = exists().where(
+        File.environment_id == Environment.id,
+        File.kind.in_(_KINDS),
+        Version.id == File.version_id,
+        Version.status == VersionStatus.VISIBLE,
+    )
+    return _is_public() & has_file
+
+
+def _yank_mark(reason: str | None) -> bool | str:
+    """PEP 592: the reason when there is one; control characters would break a client's line."""
+    return _CONTROL.sub(" ", reason or "").strip() or True

@@ -1,0 +1,1 @@
+"""The read path: find environments, resolve references, download files."""

@@ -1,0 +1,132 @@
+"""What a resolution chooses from: loaded in a few statements, however many references ask."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from packaging.utils import canonicalize_version
+from packaging.version import Version as Number
+from sqlalchemy import ColumnElement, Select, select, tuple_
+from sqlalchemy.orm import Session
+
+from strop.hub.refs import EnvRef
+from strop_hub.auth import Caller, visible_to
+from strop_hub.models import Environment, Owner, Version, VersionStatus
+
+_CHUNK = 400
+"""Names in one statement; databases limit the parameters of one."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """As much of a version as choosing needs."""
+
+    id: int
+    environment_id: int
+    text: str
+    sort_key: str
+    is_prerelease: bool
+    digest: str
+    requires_python: str | None
+    is_yanked: bool
+    yank_reason: str | None
+
+    @cached_property
+    def number(self) -> Number:
+        """Parsed, to be compared with ranges."""
+        return Number(self.text)
+
+
+@dataclass(slots=True)
+class Shelf:
+    """The candidates of one environment; perhaps only those that the references so far name."""
+
+    environment_id: int
+    latest_id: int | None
+    candidates: dict[int, Candidate] = field(default_factory=dict)
+    is_whole: bool = False
+
+    @property
+    def newest_first(self) -> list[Candidate]:
+        """By PEP 440."""
+        return sorted(self.candidates.values(), key=lambda found: found.sort_key, reverse=True)
+
+
+def load_shelves(
+    session: Session, caller: Caller, references: Iterable[EnvRef]
+) -> dict[str, Shelf]:
+    """Shelves by full name, for those environments that `caller` may see.
+
+    A shelf holds the latest version and those named exactly or by digest; all of an environment's
+    versions only where a reference gives a range.
+    """
+    wanted = list(references)
+    names = sorted({(reference.owner, reference.name) for reference in wanted})
+    shelves: dict[str, Shelf] = {}
+    for start in range(0, len(names), _CHUNK):
+        statement = (
+            select(Owner.name, Environment.name, Environment.id, Environment.latest_version_id)
+            .join(Environment.owner)
+            .where(tuple_(Owner.name, Environment.name).in_(names[start : start + _CHUNK]))
+            .where(visible_to(caller))
+        )
+        for owner, name, environment_id, latest_id in session.execute(statement):
+            shelves[f"{owner}/{name}"] = Shelf(environment_id, latest_id)
+    known = [reference for reference in wanted if reference.full_name in shelves]
+    for start in range(0, len(known), _CHUNK):
+        _fill(session, shelves, known[start : start + _CHUNK])
+    return shelves
+
+
+def fill_whole(session: Session, shelf: Shelf) -> None:
+    """Put all of the environment's versions on its shelf."""
+    if not shelf.is_whole:
+        _put(session, {shelf.environment_id: shelf}, Version.environment_id == shelf.environment_id)
+        shelf.is_whole = True
+
+
+def _fill(session: Session, shelves: dict[str, Shelf], references: list[EnvRef]) -> None:
+    whole, exact, latest = set(), set(), set()
+    by_digest: list[ColumnElement[bool]] = []
+    for reference in references:
+        shelf = shelves[reference.full_name]
+        if reference.version is not None:
+            exact.add((shelf.environment_id, canonicalize_version(reference.version)))
+        elif reference.digest is not None:
+            # Hex digits only, so nothing in the prefix is a wildcard.
+            starts = Version.digest.startswith(reference.digest)
+            by_digest.append((Version.environment_id == shelf.environment_id) & starts)
+        elif reference.specifier is not None:
+            whole.add(shelf.environment_id)
+            shelf.is_whole = True
+        elif shelf.latest_id is not None:
+            latest.add(shelf.latest_id)
+    conditions: list[ColumnElement[bool]] = []
+    if whole:
+        conditions.append(Version.environment_id.in_(sorted(whole)))
+    if exact:
+        numbers = tuple_(Version.environment_id, Version.canonical_version)
+        conditions.append(numbers.in_(sorted(exact)))
+    if latest:
+        conditions.append(Version.id.in_(sorted(latest)))
+    for condition in [*conditions, *by_digest]:
+        # One statement a condition: each then has an index of its own.
+        _put(session, {shelf.environment_id: shelf for shelf in shelves.values()}, condition)
+
+
+def _put(session: Session, shelves: dict[int, Shelf], condition: ColumnElement[bool]) -> None:
+    statement: Select[tuple[int, int, str, str, bool, str | None, str | None, object, str | None]]
+    statement = select(
+        Version.id,
+        Version.environment_id,
+        Version.version,
+        Version.sort_key,
+        Version.is_prerelease,
+        Version.digest,
+        Version.requires_python,
+        Version.yanked_at,
+        Version.yank_reason,
+    ).where(condition, Version.status == VersionStatus.VISIBLE)
+    for *fields, digest, requires_python, yanked_at, reason in session.execute(statement):
+        found = Candidate(*fields, digest, requires_python, yanked_at is not None, reason)
+        shelves[found.environment_id].candidates[found.id] = found

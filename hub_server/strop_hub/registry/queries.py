@@ -1,0 +1,190 @@
+"""The statements of the read path; every one carries what the caller may see."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Integer, Select, and_, case, exists, literal, or_, select
+from sqlalchemy.orm import Session
+
+from strop_hub.auth import Caller, visible_to
+from strop_hub.models import Environment, EnvironmentTag, File, Owner, Version, VersionStatus
+from strop_hub.pagination import invalid_cursor, read_cursor, write_cursor
+
+_NEAR_CANDIDATES = 200
+_MAX_SEARCH_WORDS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentFilter:
+    """What a listing is narrowed to; None and the empty string narrow nothing."""
+
+    text: str = ""
+    owner: str | None = None
+    category: str | None = None
+    tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEnvironment:
+    """A row of a listing."""
+
+    environment: Environment
+    owner: str
+    latest: str | None
+
+
+def find_environment(session: Session, caller: Caller, owner: str, name: str) -> Environment | None:
+    """The environment; None when it is absent, without a version to show, or invisible."""
+    statement = (
+        select(Environment)
+        .join(Environment.owner)
+        .where(Owner.name == owner, Environment.name == name)
+        .where(visible_to(caller), _has_versions())
+    )
+    return session.scalar(statement)
+
+
+def find_version(session: Session, environment_id: int, canonical: str) -> Version | None:
+    """A complete version by its canonical number."""
+    return session.scalar(
+        select(Version)
+        .where(Version.environment_id == environment_id, Version.canonical_version == canonical)
+        .where(Version.status == VersionStatus.VISIBLE)
+    )
+
+
+def find_files(session: Session, version_ids: Iterable[int]) -> Sequence[File]:
+    """All files of some versions, wheels first."""
+    statement = select(File).where(File.version_id.in_(list(version_ids)))
+    return session.scalars(statement.order_by(File.kind.desc(), File.filename)).all()
+
+
+def list_versions(
+    session: Session, environment_id: int, cursor: str | None, limit: int
+) -> tuple[list[Version], str | None]:
+    """One page of complete versions, newest first by PEP 440, and the cursor of the next."""
+    statement = (
+        select(Version)
+        .where(Version.environment_id == environment_id)
+        .where(Version.status == VersionStatus.VISIBLE)
+        .order_by(Version.sort_key.desc())
+        .limit(limit + 1)
+    )
+    if cursor is not None:
+        (after,) = read_cursor(cursor, str)
+        statement = statement.where(Version.sort_key < after)
+    rows = list(session.scalars(statement))
+    more = write_cursor(rows[limit - 1].sort_key) if len(rows) > limit else None
+    return rows[:limit], more
+
+
+def list_environments(
+    session: Session, caller: Caller, wanted: EnvironmentFilter, cursor: str | None, limit: int
+) -> tuple[list[ListedEnvironment], str | None]:
+    """One page of what `caller` may see, best match first, and the cursor of the next."""
+    rank = _rank(wanted.text)
+    statement = (
+        select(Environment, Owner.name, Version.version, rank)
+        .join(Environment.owner)
+        .outerjoin(Version, Version.id == Environment.latest_version_id)
+        .where(visible_to(caller), _has_versions(), *_conditions(wanted))
+        .order_by(*_order(wanted.text, rank))
+        .limit(limit + 1)
+    )
+    if cursor is not None:
+        statement = statement.where(_after(cursor, rank))
+    rows = session.execute(statement).all()
+    items = [ListedEnvironment(*row[:3]) for row in rows[:limit]]
+    if len(rows) <= limit:
+        return items, None
+    last = rows[limit - 1]
+    # Nothing of a row's id, whose gaps would tell of what is hidden (I12).
+    return items, write_cursor(last[3], last[0].updated_at.isoformat(), last[1], last[0].name)
+
+
+def near_names(session: Session, caller: Caller, owner: str, name: str) -> list[str]:
+    """Full names that `caller` may see and that could have been meant, unranked."""
+    is_near = or_(
+        Owner.name == owner,
+        Environment.name == name,
+        Environment.name.startswith(name[:3], autoescape=True),
+    )
+    statement: Select[tuple[str, str]] = (
+        select(Owner.name, Environment.name)
+        .join(Environment.owner)
+        .where(visible_to(caller), _has_versions(), is_near)
+        .order_by((Environment.name == name).desc(), (Owner.name == owner).desc(), Environment.id)
+        .limit(_NEAR_CANDIDATES)
+    )
+    return [f"{owner_name}/{found}" for owner_name, found in session.execute(statement)]
+
+
+def _has_versions() -> ColumnElement[bool]:
+    """An environment of which no wheel has come yet is not there."""
+    return or_(
+        Environment.latest_version_id.is_not(None),
+        exists().where(
+            Version.environment_id == Environment.id, Version.status == VersionStatus.VISIBLE
+        ),
+    )
+
+
+def _conditions(wanted: EnvironmentFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = [
+        Environment.search_text.contains(word, autoescape=True) for word in _words(wanted.text)
+    ]
+    if wanted.owner:
+        conditions.append(Owner.name == wanted.owner)
+    if wanted.category:
+        conditions.append(Environment.category == wanted.category)
+    if wanted.tag:
+        conditions.append(
+            exists().where(
+                EnvironmentTag.environment_id == Environment.id, EnvironmentTag.tag == wanted.tag
+            )
+        )
+    return conditions
+
+
+def _words(text: str) -> list[str]:
+    return text.lower().replace("\0", " ").split()[:_MAX_SEARCH_WORDS]
+
+
+def _rank(text: str) -> ColumnElement[int]:
+    """How well a row matches, 0 the best: the name, its start, its middle, anything else."""
+    words = _words(text)
+    if not words:
+        return literal(0, Integer)
+    name = "-".join(words)
+    return case(
+        (Environment.name == name, 0),
+        (Environment.name.startswith(words[0], autoescape=True), 1),
+        (Environment.name.contains(words[0], autoescape=True), 2),
+        else_=3,
+    )
+
+
+def _order(text: str, rank: ColumnElement[int]) -> list[ColumnElement[Any]]:
+    """Best match first, then the newest; the name makes the order total."""
+    order = [Environment.updated_at.desc(), Owner.name.asc(), Environment.name.asc()]
+    # Sorting by a constant would keep a database from using the index on the time.
+    return [rank, *order] if _words(text) else [*order]
+
+
+def _after(cursor: str, rank: ColumnElement[int]) -> ColumnElement[bool]:
+    last_rank, updated_at, owner, name = read_cursor(cursor, int, str, str, str)
+    try:
+        when = datetime.fromisoformat(updated_at)
+    except ValueError:
+        raise invalid_cursor(cursor) from None
+    if when.tzinfo is None:
+        raise invalid_cursor(cursor)
+    is_same_time = and_(rank == last_rank, Environment.updated_at == when)
+    return or_(
+        rank > last_rank,
+        and_(rank == last_rank, Environment.updated_at < when),
+        and_(is_same_time, Owner.name > owner),
+        and_(is_same_time, Owner.name == owner, Environment.name > name),
+    )

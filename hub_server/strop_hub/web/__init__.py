@@ -1,0 +1,1 @@
+"""The catalog that people read in a browser: server-rendered, no script needed."""
