@@ -1,0 +1,104 @@
+"""The reference names every command, setting, error code and field; links lead to files."""
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+import typer.main
+
+from strop import errors as sdk_errors
+from strop.cli import app
+from strop.hub.manifest import Manifest
+from strop_hub import errors as hub_errors
+from strop_hub.settings import PREFIX, Settings
+from tests.architecture.tree import ROOT, list_files
+
+REFERENCE = ROOT / "docs" / "reference"
+_LINK = re.compile(r"\[[^\]]*\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[^)]*)?\)")
+_VARIABLE = re.compile(r"\bSTROP_[A-Z][A-Z_]*[A-Z]\b")
+
+
+def _reference(name: str) -> str:
+    return (REFERENCE / name).read_text()
+
+
+def _subclasses(base: type) -> Iterator[type]:
+    yield base
+    for child in base.__subclasses__():
+        yield from _subclasses(child)
+
+
+def _commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    context = click.Context(command, info_name=path)
+    for name in command.list_commands(context):
+        child = command.get_command(context, name)
+        assert child is not None
+        if not child.hidden:
+            yield from _commands(child, f"{path} {name}")
+
+
+COMMANDS = dict(_commands(typer.main.get_command(app), "strop"))
+
+
+def _variables() -> set[str]:
+    texts = [
+        (ROOT / path).read_text()
+        for path in list_files()
+        if path.suffix == ".py" and path.parts[0] in ("sdk", "hub_server", "demo")
+    ]
+    found = {name for text in texts for name in _VARIABLE.findall(text)}
+    return found | {PREFIX + field.name.upper() for field in dataclasses.fields(Settings)}
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_command_is_in_the_reference(path: str) -> None:
+    assert f"`{path}" in _reference("cli.md")
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_option_of_a_command_is_in_the_reference(path: str) -> None:
+    _, _, section = _reference("cli.md").partition(f"`{path}")
+    section = re.split(r"\n#+ `strop ", section)[0]
+    options = [option for option in COMMANDS[path].params if isinstance(option, click.Option)]
+    names = {max(option.opts, key=len) for option in options if not option.hidden}
+    missing = {name for name in names - {"--help"} if f"`{name}" not in section}
+    assert not missing
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_command_explains_itself(path: str) -> None:
+    assert COMMANDS[path].help
+
+
+@pytest.mark.parametrize("variable", sorted(_variables()))
+def test_every_variable_is_in_the_reference(variable: str) -> None:
+    assert f"`{variable}`" in _reference("config.md")
+
+
+@pytest.mark.parametrize("code", sorted({e.code for e in _subclasses(hub_errors.HubError)}))  # type: ignore[attr-defined]
+def test_every_code_of_the_hub_is_in_the_reference(code: str) -> None:
+    assert f"| `{code}` |" in _reference("errors.md")
+
+
+@pytest.mark.parametrize("name", sorted({e.__name__ for e in _subclasses(sdk_errors.StropError)}))
+def test_every_error_of_the_sdk_is_in_the_reference(name: str) -> None:
+    assert f"`{name}`" in _reference("errors.md")
+
+
+@pytest.mark.parametrize("field", [str(field.alias) for field in Manifest.model_fields.values()])
+def test_every_field_of_the_manifest_is_in_the_reference(field: str) -> None:
+    assert f"| `{field}` |" in _reference("manifest.md")
+
+
+@pytest.mark.parametrize("path", [p for p in list_files() if p.suffix == ".md"], ids=str)
+def test_every_relative_link_leads_to_a_file(path: Path) -> None:
+    if "template" in path.parts:
+        return
+    targets = _LINK.findall((ROOT / path).read_text())
+    assert not [target for target in targets if not (ROOT / path.parent / target).exists()]
