@@ -125,10 +125,8 @@ def _normal_location(path: str, owner: str | None, rest: list[str]) -> str | Non
         normal_name = name and normalize_name(name)
     except InvalidRefError:
         return None
-    parts = (
-        ["owners", normal_owner, "simple", normal_name] if normal_owner else ["simple", normal_name]
-    )
-    normal = "/".join(part for part in parts if part) + "/"
+    owners = ["owners", normal_owner] if normal_owner else []
+    normal = "/".join(part for part in [*owners, "simple", normal_name] if part) + "/"
     if path == f"/{normal}":
         return ""
     # Relative, since the hub may lie behind a prefix that it does not see here.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Select, exists, func, select
+from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy.orm import Session
 
 from strop.hub.wire import FileKind
@@ -52,7 +52,7 @@ def names_of(session: Session, owner: str) -> Sequence[str]:
 
 def find_project(session: Session, owner: str | None, name: str) -> int | None:
     """The environment behind a page: an owner's, or with None the one that claims the name."""
-    statement: Select[tuple[int]] = select(Environment.id).where(_is_shown())
+    statement = select(Environment.id).where(_is_shown())
     if owner is None:
         statement = statement.join(Claim, Claim.environment_id == Environment.id)
         statement = statement.where(Claim.name == name)

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from packaging.utils import canonicalize_version
 from packaging.version import Version as Number
-from sqlalchemy import ColumnElement, Select, select, tuple_
+from sqlalchemy import ColumnElement, select, tuple_
 from sqlalchemy.orm import Session
 
 from strop.hub.refs import EnvRef
@@ -115,7 +115,6 @@ def _fill(session: Session, shelves: dict[str, Shelf], references: list[EnvRef])
 
 
 def _put(session: Session, shelves: dict[int, Shelf], condition: ColumnElement[bool]) -> None:
-    statement: Select[tuple[int, int, str, str, bool, str | None, str | None, object, str | None]]
     statement = select(
         Version.id,
         Version.environment_id,
@@ -127,6 +126,16 @@ def _put(session: Session, shelves: dict[int, Shelf], condition: ColumnElement[b
         Version.yanked_at,
         Version.yank_reason,
     ).where(condition, Version.status == VersionStatus.VISIBLE)
-    for *fields, digest, requires_python, yanked_at, reason in session.execute(statement):
-        found = Candidate(*fields, digest, requires_python, yanked_at is not None, reason)
+    for row in session.execute(statement):
+        found = Candidate(
+            id=row.id,
+            environment_id=row.environment_id,
+            text=row.version,
+            sort_key=row.sort_key,
+            is_prerelease=row.is_prerelease,
+            digest=row.digest or "",
+            requires_python=row.requires_python,
+            is_yanked=row.yanked_at is not None,
+            yank_reason=row.yank_reason,
+        )
         shelves[found.environment_id].candidates[found.id] = found

@@ -23,9 +23,7 @@ class UnresolvableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Everything that is asked of one environment at once: the root's reference, and those of
-    others that require it.
-    """
+    """All that is asked of one environment at once, by the root and by what requires it."""
 
     references: tuple[EnvRef, ...]
     python_version: str | None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, Select, and_, case, exists, literal, or_, select
+from sqlalchemy import ColumnElement, Integer, and_, case, exists, literal, or_, select
 from sqlalchemy.orm import Session
 
 from strop_hub.auth import Caller, visible_to
@@ -111,7 +111,7 @@ def near_names(session: Session, caller: Caller, owner: str, name: str) -> list[
         Environment.name == name,
         Environment.name.startswith(name[:3], autoescape=True),
     )
-    statement: Select[tuple[str, str]] = (
+    statement = (
         select(Owner.name, Environment.name)
         .join(Environment.owner)
         .where(visible_to(caller), _has_versions(), is_near)
@@ -168,9 +168,10 @@ def _rank(text: str) -> ColumnElement[int]:
 
 def _order(text: str, rank: ColumnElement[int]) -> list[ColumnElement[Any]]:
     """Best match first, then the newest; the name makes the order total."""
-    order = [Environment.updated_at.desc(), Owner.name.asc(), Environment.name.asc()]
+    order: list[ColumnElement[Any]] = [Environment.updated_at.desc()]
+    order += [Owner.name.asc(), Environment.name.asc()]
     # Sorting by a constant would keep a database from using the index on the time.
-    return [rank, *order] if _words(text) else [*order]
+    return [rank, *order] if _words(text) else order
 
 
 def _after(cursor: str, rank: ColumnElement[int]) -> ColumnElement[bool]:

@@ -47,17 +47,17 @@ def resolve(hub: Hub, caller: Caller, request: ResolveRequest) -> ResolveResult:
     Raises:
         InvalidRequestError: `python_version` is no version.
     """
-    _check_python(request.python_version)
+    if request.python_version is not None:
+        _check_python(request.python_version)
     with hub.database.read() as session:
         resolution = _Resolution(session, caller, request.python_version, hub.settings.url)
         resolution.load_roots(request.references)
         return ResolveResult(items=[resolution.resolve(text) for text in request.references])
 
 
-def _check_python(text: str | None) -> None:
+def _check_python(text: str) -> None:
     try:
-        if text is not None:
-            Number(text)
+        Number(text)
     except InvalidVersion:
         raise InvalidRequestError(
             f"`python_version` {text[:40]!a} is no version. Send one such as 3.11.7."
@@ -128,7 +128,7 @@ class _Resolution:
             self._load_manifests(chosen.values())
         raise UnresolvableError(
             "requires_conflict",
-            f"`{root}`: its requirements contradict each other. Ask its owner to narrow `requires`.",
+            f"`{root}`: its requirements contradict each other. Ask its owner to mend `requires`.",
         )
 
     def _wanted(self, root: EnvRef, chosen: dict[str, Candidate]) -> dict[str, tuple[EnvRef, ...]]:

@@ -52,7 +52,7 @@ def show_environment(hub: Hub, caller: Caller, owner: str, name: str) -> Environ
         files = [] if latest is None else queries.find_files(session, [latest.id])
     owner = normalize_name(owner)
     detail = None if latest is None else _detail(hub, owner, found.name, latest, files)
-    summary = views.environment_summary(found, owner, detail and detail.version)
+    summary = views.environment_summary(found, owner, None if latest is None else latest.version)
     return EnvironmentDetail(**dict(summary), created_at=found.created_at, latest=detail)
 
 

@@ -40,7 +40,7 @@ def _facts(version: VersionDetail) -> list[tuple[str, str]]:
     manifest = version.manifest
     facts = [
         ("Reward", _reward_range(manifest.get("reward-range"))),
-        ("Deterministic", {True: "yes", False: "no"}.get(manifest.get("deterministic"), "")),
+        ("Deterministic", _yes_or_no(manifest.get("deterministic"))),
         ("Sandbox", _text(manifest.get("sandbox"))),
         ("Secrets", ", ".join(_texts(manifest.get("secrets"))) or "none"),
         ("Python", version.requires_python or "any"),
@@ -50,6 +50,10 @@ def _facts(version: VersionDetail) -> list[tuple[str, str]]:
         ("Digest", f"sha256:{version.digest}"),
     ]
     return [(label, value) for label, value in facts if value]
+
+
+def _yes_or_no(value: Any) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else ""
 
 
 def _reward_range(value: Any) -> str:

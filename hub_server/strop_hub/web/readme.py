@@ -10,9 +10,9 @@ import re
 from functools import lru_cache
 
 import nh3
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import get_lexer_by_name
+from pygments import highlight  # type: ignore[import-untyped]
+from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
+from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 from readme_renderer import markdown
 from readme_renderer.clean import ALLOWED_ATTRIBUTES, ALLOWED_TAGS
 
