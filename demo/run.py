@@ -1,0 +1,124 @@
+"""The whole journey on this machine: hub, push, resolve, install, 64 rollouts, rewards."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from demo.folder import ROOT, demo_folder
+from demo.hub import STROP, HubStartError, create_hub, serve_hub
+
+OWNER = "strop"
+REFERENCE = "strop/math-env@~=0.1"
+ROLLOUT_COUNT = 64
+
+
+class DemoError(Exception):
+    """A command of the demo failed; it has said why."""
+
+
+def say(text: str) -> None:
+    """One line of what is going on."""
+    print(f"\n── {text}", flush=True)
+
+
+def run_strop(*arguments: str | Path, strop: Path = STROP) -> None:
+    """Run a command, shown as a person would type it.
+
+    Raises:
+        DemoError: It failed.
+    """
+    print("$ strop", *(_short(argument) for argument in arguments), flush=True)
+    if code := subprocess.run([strop, *arguments], stdin=subprocess.DEVNULL).returncode:
+        raise DemoError(f"`strop {arguments[0]} {arguments[1]}` ended with exit code {code}")
+
+
+def ask_strop(*arguments: str | Path, strop: Path = STROP) -> Any:
+    """What a command answers with ``--json``.
+
+    Raises:
+        DemoError: It failed.
+    """
+    command = [strop, *arguments, "--json"]
+    answer = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    if answer.returncode:
+        raise DemoError(f"`strop {arguments[0]} {arguments[1]}` failed: {answer.stdout.strip()}")
+    return json.loads(answer.stdout)
+
+
+def push_environments() -> None:
+    """Push every environment of this repository; what is published already stays as it is."""
+    for project in sorted((ROOT / "environments").glob("*/pyproject.toml")):
+        run_strop("env", "push", project.parent, "--owner", OWNER)
+
+
+def make_environment(folder: Path) -> Path:
+    """A fresh virtual environment; returns its interpreter."""
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    return folder / "bin" / "python"
+
+
+def model_arguments() -> Sequence[str]:
+    """The built-in scripted policy, or the endpoint that ``STROP_MODEL_URL`` names."""
+    url = os.environ.get("STROP_MODEL_URL")
+    return ["--model", "oracle"] if url is None else ["--model-url", url]
+
+
+def main() -> int:
+    """Run the demo; 0 when every step succeeded."""
+    # Without a handler a terminated demo would leave its hub behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    started = time.monotonic()
+    folder = demo_folder()
+    say(f"A hub of our own in {_short(folder)}")
+    try:
+        token = create_hub(folder)
+        with serve_hub(folder, port=int(os.environ.get("STROP_PORT", "0"))) as address:
+            os.environ.update(
+                STROP_HUB=address, STROP_TOKEN=token, STROP_CONFIG=str(folder / "config.toml")
+            )
+            out = travel(folder, address)
+    except (DemoError, HubStartError, subprocess.CalledProcessError) as error:
+        print(f"The demo stopped: {error}", file=sys.stderr)
+        return 1
+    say(f"Done in {time.monotonic() - started:.0f} s; the hub is stopped")
+    print(f"Trajectories: {_short(out)}")
+    print("Catalog:      make hub, then open http://127.0.0.1:8000/")
+    return 0
+
+
+def travel(folder: Path, address: str) -> Path:
+    """From push to rewards; returns the file of the trajectories."""
+    say(f"Push the environments of this repository to {address}")
+    push_environments()
+    say(f"Resolve {REFERENCE}")
+    version = ask_strop("env", "info", REFERENCE)
+    print(f"{version['owner']}/{version['name']}@{version['version']} sha256 {version['digest']}")
+    say("Install it from the hub, with strop itself, into a fresh virtual environment")
+    python = make_environment(folder / "venv")
+    run_strop("env", "install", REFERENCE, "--python", python)
+    say(f"{ROLLOUT_COUNT} rollouts there")
+    out = folder / "runs" / time.strftime("%Y%m%d-%H%M%S")
+    strop = python.with_name("strop")
+    count = str(ROLLOUT_COUNT)
+    run_strop(
+        *("eval", "run", REFERENCE, *model_arguments(), "--tasks", count, "--out", out), strop=strop
+    )
+    return out / "trajectories.jsonl"
+
+
+def _short(value: str | Path) -> str:
+    path = Path(value)
+    is_ours = isinstance(value, Path) and path.is_relative_to(ROOT)
+    return str(path.relative_to(ROOT)) if is_ours else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
