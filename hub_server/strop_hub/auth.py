@@ -1,7 +1,7 @@
 """Who is calling, and the one place that answers "may X do Y to Z"."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Self
@@ -80,7 +80,7 @@ def recognise(database: Database, authorization: str) -> Caller:
     """
     digest = digest_of(read_authorization(authorization))
     with database.read() as session:
-        return _caller_of(session, digest)
+        return _caller_by(session, digest)
 
 
 def recognise_again(session: Session, caller: Caller) -> Caller:
@@ -94,7 +94,7 @@ def recognise_again(session: Session, caller: Caller) -> Caller:
     digest = session.scalar(select(Token.digest).where(Token.id == caller.token_id))
     if digest is None:
         raise invalid_token()
-    return _caller_of(session, digest)
+    return _caller_by(session, digest)
 
 
 def require(caller: Caller, scope: Scope, owner: str, name: str | None = None) -> None:
@@ -132,6 +132,22 @@ def require(caller: Caller, scope: Scope, owner: str, name: str | None = None) -
         )
 
 
+def caller_of(session: Session, user: User) -> Caller:
+    """A user who needs no token: the operator acting as that user, or before the token counts."""
+    return Caller(
+        user_id=user.id,
+        name=user.owner.name,
+        is_admin=user.is_admin,
+        scopes=frozenset({Scope.ADMIN}),
+        grants=_grants_of(session, user),
+    )
+
+
+def may_publish(grant: Grant) -> bool:
+    """Whether a role lets its user publish as the owner."""
+    return grant.role in _ROLES_FOR[Scope.PUBLISH]
+
+
 def visible_to(caller: Caller) -> ColumnElement[bool]:
     """The condition on `Environment` that every read carries (I12)."""
     is_public = Environment.visibility == Visibility.PUBLIC
@@ -155,7 +171,7 @@ def _has_role(caller: Caller, scope: Scope, owner: str) -> bool:
     return any(grant.owner == owner and grant.role in allowed for grant in caller.grants)
 
 
-def _caller_of(session: Session, digest: str) -> Caller:
+def _caller_by(session: Session, digest: str) -> Caller:
     token = session.scalar(
         select(Token)
         .where(Token.digest == digest)
@@ -168,16 +184,13 @@ def _caller_of(session: Session, digest: str) -> Caller:
             f"the token `{token.prefix}…` expired on {token.expires_at:%Y-%m-%d}. "
             "Make a new one with `strop hub token create`."
         )
-    return Caller(
-        user_id=token.user_id,
-        name=token.user.owner.name,
-        is_admin=token.user.is_admin,
+    return replace(
+        caller_of(session, token.user),
         token_id=token.id,
         token_prefix=token.prefix,
         scopes=frozenset(Scope(scope) for scope in token.scopes),
         limited_to=token.limited_to,
         expires_at=token.expires_at,
-        grants=_grants_of(session, token.user),
     )
 
 

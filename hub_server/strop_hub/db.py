@@ -26,6 +26,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.orm import DeclarativeBase, Session
 
+from strop_hub.errors import StorageFullError, StorageUnavailableError
+
 T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 30
@@ -119,8 +121,10 @@ class Database:
 
         Raises:
             Exception: Whatever `fn` raises; its transaction is then rolled back.
+            StorageFullError: The database's disk is full.
+            StorageUnavailableError: The database stayed busy, or does not answer.
         """
-        with self._writer_lock:
+        with self._writer_lock, _named_faults():
             result, hooks = self._attempts(fn)
         for hook in [*hooks, *self.listeners]:
             _run_hook(hook)
@@ -186,6 +190,21 @@ def _is_worth_another_try(error: DBAPIError) -> bool:
     text = str(error.orig).lower()
     is_contention = "locked" in text or "deadlock" in text or "serializ" in text
     return isinstance(error, OperationalError) and is_contention
+
+
+@contextmanager
+def _named_faults() -> Iterator[None]:
+    try:
+        yield
+    except OperationalError as error:
+        if "disk is full" in str(error.orig):
+            raise StorageFullError(
+                "no space is left on the disk of the hub's database; nothing was changed. "
+                "Ask the hub's operator for space, then repeat the request."
+            ) from error
+        raise StorageUnavailableError(
+            f"the hub's database cannot be written: {error.orig}. Repeat the request later."
+        ) from error
 
 
 def _run_hook(hook: Callable[[], None]) -> None:

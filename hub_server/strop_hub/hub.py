@@ -9,6 +9,7 @@ from typing import ParamSpec, Self, TypeVar
 import anyio.to_thread
 from anyio import CapacityLimiter
 
+from strop_hub.accounts.token_use import TokenUses
 from strop_hub.db import Database
 from strop_hub.settings import Settings
 from strop_hub.storage import FileStorage, Storage
@@ -53,6 +54,7 @@ class Hub:
     database: Database
     storage: Storage
     workers: Workers
+    token_uses: TokenUses
 
     @classmethod
     def open(cls, settings: Settings) -> Self:
@@ -61,4 +63,10 @@ class Hub:
             folder.mkdir(parents=True, exist_ok=True)
         os.chmod(settings.data, 0o700)
         database = Database.open(settings.database)
-        return cls(settings, database, FileStorage(settings.blobs), Workers.of(settings))
+        storage = FileStorage(settings.blobs)
+        return cls(settings, database, storage, Workers.of(settings), TokenUses(database))
+
+    def close(self) -> None:
+        """Write what is only in memory, and let go of the database."""
+        self.token_uses.flush()
+        self.database.close()

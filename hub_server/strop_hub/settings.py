@@ -41,6 +41,8 @@ class Settings:
     """Of a JSON request body."""
     owner_quota_bytes: int = 10 * GIB
     """Of all files of an owner, unless the owner has a quota of its own."""
+    reserved_names: tuple[str, ...] = ()
+    """Names that nobody can claim on ``/simple/``; separated by commas in the variable."""
     token_lifetime_days: int = 365
     """Of a token made without an expiry of its own."""
     database_threads: int = 8
@@ -90,6 +92,8 @@ class Settings:
 
 
 def _convert(variable: str, text: str, kind: object) -> object:
+    if kind == tuple[str, ...]:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
     if kind is not int:
         return text
     try:

@@ -11,7 +11,9 @@ class Storage(Protocol):
     """
 
     def put_file(self, sha256: str, path: Path) -> None:
-        """Keep the bytes of the file at `path`, which stays; without effect when they are there.
+        """Keep the bytes of the file at `path`, which nobody may write to any more.
+
+        Without effect when the blob is there.
 
         Raises:
             StorageFullError: No space is left; nothing was kept.

@@ -23,13 +23,16 @@ class FileStorage:
         self.root = root
 
     def put_file(self, sha256: str, path: Path) -> None:
-        """Keep the bytes of the file at `path`; see `Storage.put_file`."""
+        """Keep the bytes of the file at `path`; see `Storage.put_file`.
+
+        In the same file system the blob is another name of the file, which costs no copy.
+        """
 
         def copy(target: BinaryIO) -> None:
             with path.open("rb") as source:
                 shutil.copyfileobj(source, target, 1024 * 1024)
 
-        self._put(sha256, copy)
+        self._put(sha256, copy, linked=path)
 
     def put_bytes(self, sha256: str, content: bytes) -> None:
         """Keep `content`; see `Storage.put_file`."""
@@ -72,13 +75,30 @@ class FileStorage:
             raise KeyError(sha256)
         return self.root / sha256[:2] / sha256[2:4] / sha256[4:]
 
-    def _put(self, sha256: str, write: Callable[[BinaryIO], None]) -> None:
+    def _put(
+        self, sha256: str, write: Callable[[BinaryIO], None], *, linked: Path | None = None
+    ) -> None:
         place = self._place(sha256)
-        if place.is_file():
-            return
         with _named_faults(f"blob {sha256}"):
-            _make_folders(place.parent, self.root)
-            _write_beside(place, write)
+            if not place.is_file():
+                _make_folders(place.parent, self.root)
+                if linked is None or not _link(linked, place):
+                    _write_beside(place, write)
+            # Also when another upload of the same bytes put it there a moment ago.
+            sync_folder(place.parent)
+
+
+def _link(path: Path, place: Path) -> bool:
+    sync_file(path)
+    try:
+        os.link(path, place)
+    except FileExistsError:
+        return True
+    except OSError as error:
+        if error.errno in _FULL:
+            raise
+        return False  # another file system, or one without links
+    return True
 
 
 def _write_beside(place: Path, write: Callable[[BinaryIO], None]) -> None:
@@ -92,7 +112,15 @@ def _write_beside(place: Path, write: Callable[[BinaryIO], None]) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    sync_folder(place.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Force a file's bytes to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,0 +1,73 @@
+"""Assemble the application; everything that it needs comes in as an argument."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from importlib.metadata import version
+
+from fastapi import FastAPI
+
+from strop_hub import problems, status
+from strop_hub.accounts import routes as accounts
+from strop_hub.accounts.token_use import FLUSH_INTERVAL_S
+from strop_hub.errors import HubError
+from strop_hub.hub import Hub, in_thread
+from strop_hub.index.app import IndexApp
+from strop_hub.middleware import RequestIdMiddleware
+from strop_hub.publish import routes as publish
+from strop_hub.publish.staging import sweep
+from strop_hub.registry import routes as registry
+from strop_hub.settings import Settings
+from strop_hub.web import routes as web
+
+logger = logging.getLogger(__name__)
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The hub as an ASGI application over the data folder of `settings`.
+
+    The database must have this version's schema: `strop_hub.admin.serve` migrates it first.
+    """
+    hub = Hub.open(settings)
+    app = FastAPI(
+        title="Strop hub",
+        summary="Environments for reinforcement learning of language models, by name and version.",
+        version=version("strop"),
+        # The interactive pages load scripts from elsewhere; the document itself is served.
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan(hub),
+    )
+    app.state.hub = hub
+    problems.add_handlers(app)
+    for router in (status.router, accounts.router, publish.router, registry.router, web.router):
+        app.include_router(router)
+    app.add_middleware(IndexApp, hub=hub)
+    app.add_middleware(RequestIdMiddleware, version=version("strop"))
+    return app
+
+
+def _lifespan(hub: Hub) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def run(_app: FastAPI) -> AsyncIterator[None]:
+        removed = await in_thread(hub.workers.blob, sweep, hub.settings.uploads)
+        if removed:
+            logger.warning("removed %d uploads that a crash had cut", removed)
+        flushing = asyncio.create_task(_flush_often(hub))
+        yield
+        flushing.cancel()
+        with suppress(asyncio.CancelledError):
+            await flushing
+        await in_thread(hub.workers.database, hub.close)
+
+    return run
+
+
+async def _flush_often(hub: Hub) -> None:
+    while True:
+        await asyncio.sleep(FLUSH_INTERVAL_S)
+        try:
+            await in_thread(hub.workers.database, hub.token_uses.flush)
+        except HubError as error:
+            logger.error("when tokens were last used was not written: %s", error)

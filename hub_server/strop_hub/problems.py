@@ -1,0 +1,112 @@
+"""Errors as problem+json, in one place. Source: RFC 9457."""
+
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from sqlalchemy.exc import DBAPIError
+from starlette.exceptions import HTTPException
+
+from strop.errors import InvalidRefError
+from strop.hub.wire import PROBLEM_TYPE, Problem
+from strop_hub.audit.service import Act, note_refusal
+from strop_hub.auth import Caller
+from strop_hub.errors import HubError, InvalidRequestError, StorageUnavailableError
+from strop_hub.hub import Hub, in_thread
+from strop_hub.request_scope import REQUEST_ID
+
+logger = logging.getLogger(__name__)
+
+_CODES = {404: "not_found", 405: "method_not_allowed"}
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Let `app` render every error as a problem."""
+    app.add_exception_handler(HubError, _render_refusal)
+    app.add_exception_handler(InvalidRefError, _render_invalid_ref)
+    app.add_exception_handler(RequestValidationError, _render_invalid_request)
+    app.add_exception_handler(HTTPException, _render_http)
+    app.add_exception_handler(DBAPIError, _render_database_fault)
+
+
+def internal_problem(request_id: str) -> Response:
+    """What a caller is told about a fault of the hub itself."""
+    return _respond(
+        Problem(
+            title="Internal error",
+            status=500,
+            detail="the hub failed; its log tells more under this request's id",
+            code="internal",
+            request_id=request_id,
+        )
+    )
+
+
+async def _render_refusal(request: Request, error: Any) -> Response:
+    await _note(request, error)
+    problem = Problem(
+        title=error.title,
+        status=error.status,
+        detail=error.detail,
+        code=error.code,
+        request_id=request.scope.get(REQUEST_ID),
+        problems=error.problems,
+    )
+    return _respond(problem, dict(error.headers))
+
+
+async def _render_invalid_ref(request: Request, error: Any) -> Response:
+    return await _render_refusal(request, InvalidRequestError(str(error)))
+
+
+async def _render_invalid_request(request: Request, error: Any) -> Response:
+    problems = [
+        f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
+        for fault in error.errors()
+    ]
+    detail = "the request is not in the form that this address reads"
+    return await _render_refusal(request, InvalidRequestError(detail, problems=problems))
+
+
+async def _render_http(request: Request, error: Any) -> Response:
+    problem = Problem(
+        title=str(error.detail),
+        status=error.status_code,
+        detail=f"{request.method} {request.url.path[:200]!a}: {error.detail}. "
+        "The addresses of this hub are in /openapi.json",
+        code=_CODES.get(error.status_code, "http_error"),
+        request_id=request.scope.get(REQUEST_ID),
+    )
+    return _respond(problem, dict(error.headers or {}))
+
+
+async def _render_database_fault(request: Request, error: Any) -> Response:
+    logger.error("the database failed: %s", error)
+    fault = StorageUnavailableError("the hub's database does not answer; repeat the request later")
+    return await _render_refusal(request, fault)
+
+
+async def _note(request: Request, error: HubError) -> None:
+    act: Act | None = getattr(request.state, "act", None)
+    if act is None:
+        return
+    hub: Hub = request.app.state.hub
+    caller: Caller = getattr(request.state, "caller", Caller.anonymous())
+    try:
+        await in_thread(hub.workers.database, note_refusal, hub.database, caller, act, error)
+    except (HubError, DBAPIError) as fault:
+        # The refusal itself is worth more than its line: a full disk must be told as such.
+        logger.error("the refusal of %s %s was not noted: %s", act.action, act.target, fault)
+
+
+def _respond(problem: Problem, headers: dict[str, str] | None = None) -> Response:
+    try:
+        content = problem.model_dump_json().encode()
+    except (ValueError, UnicodeError):
+        # Text of an upload can hold lone surrogates.
+        printable = problem.detail.encode("utf-8", "backslashreplace").decode()
+        problem = problem.model_copy(update={"detail": printable, "problems": []})
+        content = problem.model_dump_json().encode()
+    return Response(content, problem.status, headers, media_type=PROBLEM_TYPE)

@@ -1,0 +1,233 @@
+"""Step *write*: one transaction that makes a candidate a published version (step: publish)."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import insert, select
+from sqlalchemy.orm import Session
+
+from strop.hub.wire import FileKind, PushOutcome, Scope
+from strop_hub.audit.service import Act, note
+from strop_hub.auth import Caller, recognise_again, require
+from strop_hub.db import now
+from strop_hub.errors import VersionExistsError
+from strop_hub.failpoints import reach
+from strop_hub.feed import append_event
+from strop_hub.models import (
+    Environment,
+    File,
+    Owner,
+    Version,
+    VersionStatus,
+    Visibility,
+)
+from strop_hub.publish import rules
+from strop_hub.publish.latest import refresh_latest
+from strop_hub.publish.order import sort_key
+from strop_hub.publish.store import StoredParts
+from strop_hub.publish.validate import Candidate
+from strop_hub.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Who wants what published, and how."""
+
+    caller: Caller
+    owner: str
+    """In its normal form."""
+    candidate: Candidate
+    visibility: Visibility | None
+    """Of an environment that is new; None for public."""
+    act: Act
+
+    @property
+    def name(self) -> str:
+        """The environment's name."""
+        return self.candidate.facts.name
+
+    @property
+    def full_name(self) -> str:
+        """``owner/name``."""
+        return f"{self.owner}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What came of an order."""
+
+    outcome: PushOutcome
+    version: str
+    """As it is published: ``1.0`` when ``1.0.0`` was pushed again."""
+    warnings: list[str] = field(default_factory=list)
+
+
+def find_published(session: Session, order: Order) -> Receipt | None:
+    """The receipt of an order that was carried out before; None when it is new.
+
+    Raises:
+        UnauthenticatedError: The token was revoked or has expired since the upload began.
+        ForbiddenError: The caller may not publish this.
+        VersionExistsError: The version is there with other contents.
+    """
+    environment = _authorise(session, order)
+    if environment is None:
+        return None
+    candidate = order.candidate
+    existing = session.scalar(
+        select(Version).where(
+            Version.environment_id == environment.id,
+            Version.canonical_version == candidate.canonical_version,
+        )
+    )
+    if existing is None:
+        return None
+    if not _is_same(existing, candidate):
+        raise VersionExistsError(
+            f"`{order.full_name}@{existing.version}` is already published with other contents, "
+            "and a published version never changes. Raise `version` in pyproject.toml, "
+            "then push again."
+        )
+    return Receipt(
+        PushOutcome.ALREADY_PUBLISHED, existing.version, _visibility_warnings(order, environment)
+    )
+
+
+def record(session: Session, order: Order, parts: StoredParts, settings: Settings) -> Receipt:
+    """Publish; the rows of version, files, name, feed and audit trail come together or not at all.
+
+    Raises:
+        HubError: As `find_published`, and what `strop_hub.publish.rules` refuses.
+    """
+    published = find_published(session, order)
+    if published is not None:
+        return published
+    owner = session.scalars(select(Owner).where(Owner.name == order.owner)).one()
+    _check(session, owner, order, settings)
+    environment = _ensure_environment(session, owner, order)
+    reach("publish.write-version")
+    version_id = _insert_version(session, environment, order, parts)
+    reach("publish.write-files")
+    _insert_files(session, environment, version_id, order, parts)
+    warnings = _visibility_warnings(order, environment)
+    if (warning := rules.claim_name(session, environment, settings)) is not None:
+        warnings.append(warning)
+    refresh_latest(session, environment, owner.name)
+    append_event(session, environment, "publish", order.candidate.facts.version)
+    note(session, order.caller, order.act)
+    session.flush()
+    reach("publish.commit")
+    return Receipt(PushOutcome.PUBLISHED, order.candidate.facts.version, warnings)
+
+
+def _authorise(session: Session, order: Order) -> Environment | None:
+    caller = recognise_again(session, order.caller)
+    environment = session.scalar(
+        select(Environment)
+        .join(Owner, Owner.id == Environment.owner_id)
+        .where(Owner.name == order.owner, Environment.name == order.name)
+    )
+    scope = Scope.CREATE if environment is None else Scope.PUBLISH
+    require(caller, scope, order.owner, order.name)
+    return environment
+
+
+def _is_same(existing: Version, candidate: Candidate) -> bool:
+    if existing.tree_digest is not None and candidate.tree_digest is not None:
+        return existing.tree_digest == candidate.tree_digest
+    return existing.digest == candidate.wheel.sha256
+
+
+def _visibility_warnings(order: Order, environment: Environment) -> list[str]:
+    if order.visibility in (None, environment.visibility):
+        return []
+    return [
+        f"`{order.full_name}` stays {environment.visibility}: "
+        "the visibility is set when an environment is new"
+    ]
+
+
+def _check(session: Session, owner: Owner, order: Order, settings: Settings) -> None:
+    candidate = order.candidate
+    rules.check_name(order.owner, order.name)
+    rules.check_not_spent(session, owner, order.name, candidate.canonical_version)
+    rules.check_dependencies(session, candidate.facts.manifest)
+    rules.take_space(session, owner, candidate.stored_bytes, settings)
+
+
+def _ensure_environment(session: Session, owner: Owner, order: Order) -> Environment:
+    environment = session.scalar(
+        select(Environment).where(Environment.owner_id == owner.id, Environment.name == order.name)
+    )
+    if environment is None:
+        environment = Environment(
+            owner_id=owner.id,
+            name=order.name,
+            visibility=order.visibility or Visibility.PUBLIC,
+        )
+        session.add(environment)
+        session.flush()
+    return environment
+
+
+def _insert_version(
+    session: Session, environment: Environment, order: Order, parts: StoredParts
+) -> int:
+    facts = order.candidate.facts
+    number = order.candidate.version
+    schema = facts.settings_schema
+    values = {
+        "environment_id": environment.id,
+        "version": facts.version,
+        "canonical_version": order.candidate.canonical_version,
+        "sort_key": sort_key(number),
+        "is_prerelease": number.is_prerelease,
+        "status": VersionStatus.VISIBLE,
+        "kind": facts.kind,
+        "digest": order.candidate.wheel.sha256,
+        "tree_digest": order.candidate.tree_digest,
+        "size_bytes": order.candidate.wheel.size_bytes,
+        "manifest_json": _escaped(facts.manifest.document()),
+        "settings_schema_json": None if schema is None else _escaped(schema),
+        "readme_sha256": parts.readme_sha256,
+        "requires_python": facts.requires_python,
+        "published_at": now(),
+        "published_by": order.caller.name,
+    }
+    version_id: int | None = session.scalar(insert(Version).values(values).returning(Version.id))
+    assert version_id is not None
+    return version_id
+
+
+def _insert_files(
+    session: Session, environment: Environment, version_id: int, order: Order, parts: StoredParts
+) -> None:
+    candidate = order.candidate
+    shared = {
+        "version_id": version_id,
+        "environment_id": environment.id,
+        "uploaded_at": now(),
+        "uploaded_by": order.caller.name,
+    }
+    wheel = {
+        "filename": candidate.facts.filename,
+        "kind": FileKind.WHEEL,
+        "sha256": candidate.wheel.sha256,
+        "size_bytes": candidate.wheel.size_bytes,
+        "metadata_sha256": parts.metadata_sha256,
+        "requires_python": candidate.facts.requires_python,
+    }
+    session.execute(insert(File).values(shared | wheel))
+    if candidate.source is not None:
+        source = {
+            "filename": candidate.source_filename,
+            "kind": FileKind.SOURCE,
+            "sha256": candidate.source.sha256,
+            "size_bytes": candidate.source.size_bytes,
+        }
+        session.execute(insert(File).values(shared | source))
+
+
+def _escaped(document: Any) -> str:
+    return json.dumps(document, sort_keys=True, ensure_ascii=True)
