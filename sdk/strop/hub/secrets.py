@@ -6,7 +6,7 @@ check off.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -18,56 +18,73 @@ _BLOCK_BYTES = 256 * 1024
 _OVERLAP_BYTES = 4096
 """Longer than any form below, so that a secret across two blocks lies whole in one window."""
 
-_FILE_PATTERNS = (
-    (".env", ".env.*", "*.env"),
-    (".env.example", ".env.sample", ".env.template", "example.env", "sample.env", "template.env"),
-)
+_HARMLESS_ENV_FILES = (".env.example", ".env.sample", ".env.template")
+_MAX_FINDINGS = 20
+"""In one block of a file: enough to show that it is full of them."""
+_NEWLINE = b"\n"
+_WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 _KEY_FILES = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", ".pypirc", ".netrc", ".git-credentials")
 
-_START, _STOP = rb"(?<![A-Za-z0-9_-])", rb"(?![A-Za-z0-9_-])"
-_FORMS: Sequence[tuple[str, bytes]] = (
-    (
+_PEM_BODY = rb"(?:\\r)?(?:\\n|\r?\n)[\s\"'+\\]*[A-Za-z0-9+/=:-]{3}"
+"""A key follows its header on the next line, be it real or written as an escape."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A kind of secret: it begins with one of `heads`, and what follows matches `tail`."""
+
+    kind: str
+    heads: tuple[bytes, ...]
+    tail: re.Pattern[bytes]
+    is_word: bool
+    """Whether it must not be part of a longer word."""
+
+
+def _form(kind: str, heads: str, tail: bytes, *, is_word: bool = True) -> _Form:
+    end = rb"(?![A-Za-z0-9_-])" if is_word else b""
+    return _Form(kind, tuple(heads.encode().split(b"|")), re.compile(tail + end), is_word)
+
+
+_FORMS = (
+    _form(
         "private key",
-        rb"-----BEGIN (?:(?:RSA|DSA|EC|OPENSSH|ENCRYPTED|ANY) )?PRIVATE KEY-----"
-        rb"(?=(?:\\r|\\n|\s|[\"'+,;])*[A-Za-z0-9+/=:-]{16})",
+        "-----BEGIN ",
+        rb"(?:(?:RSA|DSA|EC|OPENSSH|ENCRYPTED|ANY) )?PRIVATE KEY-----" + _PEM_BODY,
+        is_word=False,
     ),
-    ("PGP private key", rb"-----BEGIN PGP PRIVATE KEY BLOCK-----(?=\s+\S{4})"),
-    ("AWS access key", rb"(?:AKIA|ASIA)[A-Z2-7]{16}"),
-    ("GitHub token", rb"gh[pousr]_[A-Za-z0-9]{36,251}"),
-    ("GitHub token", rb"github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}"),
-    ("GitLab token", rb"gl(?:pat|oas|dt|rt|cbt|ptt|ft|agent|soat)-[A-Za-z0-9_-]{20,300}"),
-    ("Slack token", rb"xox[abeoprs]-(?:[0-9]+-){1,3}[A-Za-z0-9-]{16,250}"),
-    ("Slack token", rb"xapp-[0-9]-[A-Z0-9]+-[0-9]+-[a-f0-9]{32,128}"),
-    ("Slack webhook", rb"https://hooks\.slack\.com/services/T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/\w{20,}"),
-    ("Anthropic key", rb"sk-ant-(?:api|admin|sid|oat)[0-9]{2}-[A-Za-z0-9_-]{60,160}"),
-    ("OpenAI key", rb"sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{40,250}"),
-    ("OpenAI key", rb"sk-[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}"),
-    ("OpenAI key", rb"sk-(?=[A-Za-z]*[0-9])(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{48}"),
-    ("Hugging Face token", rb"(?:hf|api_org)_[A-Za-z]{34}"),
-    ("Google API key", rb"AIza[A-Za-z0-9_-]{35}"),
-    ("Google OAuth secret", rb"GOCSPX-[A-Za-z0-9_-]{28}"),
-    ("Stripe key", rb"(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{24,247}"),
-    ("npm token", rb"npm_[A-Za-z0-9]{36}"),
-    ("PyPI token", rb"pypi-AgE[A-Za-z0-9_-]{50,1000}"),
-    ("Strop token", rb"strop_[A-Za-z0-9_-]{32,128}"),
+    _form(
+        "PGP private key",
+        "-----BEGIN PGP ",
+        rb"PRIVATE KEY BLOCK-----(?:\s|\\n|\\r)",
+        is_word=False,
+    ),
+    _form("AWS access key", "AKIA|ASIA", rb"[A-Z0-9]{16}"),
+    _form("GitHub token", "ghp_|gho_|ghu_|ghs_|ghr_", rb"[A-Za-z0-9]{36,251}"),
+    _form("GitHub token", "github_pat_", rb"[A-Za-z0-9]{22}_[A-Za-z0-9]{59}"),
+    _form(
+        "GitLab token",
+        "glpat-|gloas-|gldt-|glrt-|glcbt-|glptt-|glft-|glagent-|glsoat-",
+        rb"[A-Za-z0-9_-]{20,300}(?:\.[a-z0-9]{2}\.[a-z0-9]{9})?",
+    ),
+    _form("Slack token", "xoxa-|xoxb-|xoxe-|xoxp-|xoxr-|xoxs-", rb"[0-9]+-[A-Za-z0-9-]{20,250}"),
+    _form("Slack token", "xapp-", rb"[0-9]-[A-Z0-9]+-[0-9]+-[a-f0-9]{32,128}"),
+    _form(
+        "Slack webhook",
+        "https://hooks.slack.com/services/",
+        rb"T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/\w{20,}",
+        is_word=False,
+    ),
+    _form("Anthropic key", "sk-ant-", rb"(?:api|admin|sid|oat)[0-9]{2}-[A-Za-z0-9_-]{40,160}"),
+    _form("OpenAI key", "sk-proj-|sk-svcacct-|sk-admin-", rb"[A-Za-z0-9_-]{40,250}"),
+    _form("OpenAI key", "sk-", rb"[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}|[A-Za-z0-9]{48}"),
+    _form("Hugging Face token", "hf_|api_org_", rb"[A-Za-z0-9]{34,40}"),
+    _form("Google API key", "AIza", rb"[A-Za-z0-9_-]{35}"),
+    _form("Google OAuth secret", "GOCSPX-", rb"[A-Za-z0-9_-]{28}"),
+    _form("Stripe key", "sk_live_|sk_test_|rk_live_|rk_test_", rb"[A-Za-z0-9]{24,247}"),
+    _form("npm token", "npm_", rb"[A-Za-z0-9]{36}"),
+    _form("PyPI token", "pypi-AgE", rb"[A-Za-z0-9_-]{50,1000}"),
+    _form("Strop token", "strop_", rb"[A-Za-z0-9_-]{40,128}"),
 )
-_NAMES = [name for name, _ in _FORMS]
-_ANY = re.compile(
-    b"|".join(
-        b"(?P<f%d>%s)"
-        % (
-            number,
-            form
-            if name.startswith(("private", "PGP", "Slack w"))
-            else _START + b"(?:" + form + b")" + _STOP,
-        )
-        for number, (name, form) in enumerate(_FORMS)
-    )
-)
-_PLACEHOLDER = re.compile(
-    rb"(.)\1{9}|EXAMPLE|xxxxx|XXXXX|0123456789|1234567890|abcdefghij", re.DOTALL
-)
-"""What stands in documentation instead of a secret."""
 
 
 def find_secrets(
@@ -97,7 +114,8 @@ def find_wheel_secrets(wheel: Path, allowed: Collection[str] = ()) -> list[str]:
     with wheel.open("rb") as stream:
         archive = StrictZip(stream, wheel.name)
         for path, member in archive.members.items():
-            if path not in allowed:
+            # A wheel may leave out the folder (`src`) in which its source has a file.
+            if not any(f"/{one}".endswith(f"/{path}") for one in allowed):
                 findings += _name_findings(path)
                 findings += _content_findings(path, archive.chunks(member))
     return findings
@@ -119,8 +137,7 @@ def refuse_secrets(findings: Sequence[str], what: str) -> None:
 
 def _name_findings(path: str) -> list[str]:
     name = path.rpartition("/")[2].lower()
-    secret, harmless = _FILE_PATTERNS
-    is_env = any(fnmatchcase(name, form) for form in secret) and name not in harmless
+    is_env = name.startswith(".env") and name not in _HARMLESS_ENV_FILES
     return [f"{path}: a file for secrets"] if is_env or name in _KEY_FILES else []
 
 
@@ -154,12 +171,28 @@ def _search(
     A match that begins in the last bytes may go on in the next block: it is left for then.
     """
     end = len(window) if is_last else len(window) - _OVERLAP_BYTES
-    findings = []
-    for match in _ANY.finditer(window, searched):
-        if match.start() >= end:
-            break
-        if _PLACEHOLDER.search(match[0]) is None:
-            number = line + window.count(b"\n", 0, match.start())
-            kind = _NAMES[int((match.lastgroup or "f0")[1:])]
-            findings.append(f"{path}:{number}: {kind}")
+    places = {
+        place: form.kind
+        for form in _FORMS
+        for head in form.heads
+        for place in _occurrences(window, head, searched, end)
+        if _is_secret(form, head, window, place)
+    }
+    findings = [
+        f"{path}:{line + window.count(_NEWLINE, 0, place)}: {places[place]}"
+        for place in sorted(places)
+    ]
     return findings, max(end, searched)
+
+
+def _occurrences(window: bytes, head: bytes, start: int, end: int) -> Iterator[int]:
+    # Searching for plain bytes first is ten times faster than one expression for all forms.
+    place = window.find(head, start)
+    while 0 <= place < end:
+        yield place
+        place = window.find(head, place + 1)
+
+
+def _is_secret(form: _Form, head: bytes, window: bytes, place: int) -> bool:
+    is_inside_word = form.is_word and place > 0 and window[place - 1] in _WORD
+    return not is_inside_word and form.tail.match(window, place + len(head)) is not None

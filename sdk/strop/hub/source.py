@@ -20,6 +20,7 @@ from strop.hub.rules.tree import (
     EXECUTABLE,
     FILE,
     LINK,
+    Mode,
     SourceMember,
     check_tree,
     digest_members,
@@ -29,6 +30,7 @@ from strop.hub.rules.tree import (
 __all__ = [
     "SourceFacts",
     "SourceMember",
+    "copy_source",
     "extract_source_archive",
     "list_source",
     "read_source_archive",
@@ -74,7 +76,7 @@ def _member(folder: Path, raw: bytes) -> SourceMember:
         raise PackageError(
             f"{folder}: {path!a} is a device, pipe or socket. Remove it, or add it to .gitignore."
         )
-    mode = EXECUTABLE if status.st_mode & stat.S_IXUSR else FILE
+    mode: Mode = EXECUTABLE if status.st_mode & stat.S_IXUSR else FILE
     return SourceMember(path, mode, status.st_size)
 
 
@@ -88,6 +90,28 @@ def _member_sha256(folder: Path, member: SourceMember) -> str:
         return target_sha256(member.target)
     with (folder / member.path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def copy_source(folder: Path, members: Iterable[SourceMember], tree: Path) -> None:
+    """Copy what is shipped to `tree`: nothing else is built from, and nothing written to `folder`.
+
+    Raises:
+        PackageError: A file changed or vanished since it was listed.
+    """
+    for member in members:
+        place = tree / member.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if member.target is not None:
+            place.symlink_to(member.target)
+            continue
+        try:
+            shutil.copyfile(folder / member.path, place, follow_symlinks=False)
+            is_same = not place.is_symlink() and place.stat().st_size == member.size_bytes
+        except OSError as error:
+            raise PackageError(f"{folder}: {member.path!a} cannot be copied: {error}.") from None
+        if not is_same:
+            raise PackageError(f"{folder}: {member.path!a} changed meanwhile. Try again.")
+        place.chmod(int(member.mode[-3:], 8))
 
 
 def write_source_archive(folder: Path, members: Sequence[SourceMember], target: Path) -> None:
