@@ -1,5 +1,5 @@
-"""The `strop` command."""
+"""The `strop` command: parse, call one function, print."""
 
+from strop.cli.app import main
 
-def main() -> None:
-    """Run the command line."""
+__all__ = ["main"]

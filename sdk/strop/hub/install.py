@@ -11,17 +11,17 @@ from packaging.version import Version
 from strop.errors import DigestMismatchError, HubRefusedError, InstallError
 from strop.hub.client import HubClient
 from strop.hub.download import Progress
-from strop.hub.install_record import (
+from strop.hub.installing.cache import fetch_wheel
+from strop.hub.installing.installer import InstallerName, WheelFile, choose_installer
+from strop.hub.installing.record import (
     InstallRecord,
     inspect_installation,
     is_same_content,
     write_install_record,
 )
-from strop.hub.installers import InstallerName, WheelFile, choose_installer
+from strop.hub.installing.sdk import has_fitting_sdk, resolve_sdk
+from strop.hub.installing.target import Target, installation, read_target
 from strop.hub.refs import EnvRef
-from strop.hub.sdk_wheel import has_fitting_sdk, resolve_sdk
-from strop.hub.target import Target, installation, read_target
-from strop.hub.wheel_cache import fetch_wheel
 from strop.hub.wire import ResolvedVersion
 
 Announce = Callable[[str], None]

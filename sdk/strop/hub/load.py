@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from strop.environment import Environment
 from strop.errors import EnvironmentLoadError
-from strop.hub.install_record import Installation, inspect_installation
+from strop.hub.installing.record import Installation, inspect_installation
 from strop.hub.refs import EnvRef, normalize_name
 from strop.hub.settings import check_settings
 from strop.types import EnvironmentIdentity
@@ -43,7 +43,8 @@ def load(name_or_reference: str, /, **settings: Any) -> Environment:
     identity = _identity(name, distribution, installed)
     if ref is not None:
         _check(ref, identity, installed)
-    values = check_settings(load_environment := _read(entry_point), settings, where=name)
+    load_environment = _read(entry_point)
+    values = check_settings(load_environment, settings, where=name)
     environment = _make(load_environment, values, name)
     environment.identity = identity
     environment.settings = values

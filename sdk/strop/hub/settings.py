@@ -1,4 +1,4 @@
-"""The settings of `load_environment`: taken from its signature, checked all at once (step: load)."""
+"""Settings: named by the signature of `load_environment`, checked all at once (step: load)."""
 
 import inspect
 import typing

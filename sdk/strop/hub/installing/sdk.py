@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from strop.errors import InstallError
 from strop.hub.client import HubClient
-from strop.hub.target import Target
+from strop.hub.installing.target import Target
 from strop.hub.wire import ResolvedVersion
 
 SDK_REFERENCE = "strop/strop"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from strop.errors import InstallError
-from strop.hub.target import Target
+from strop.hub.installing.target import Target
 
 InstallerName = Literal["pip", "uv"]
 _SHOWN_LINE_COUNT = 15

@@ -1,0 +1,134 @@
+"""`strop env init | check | build`: what an author does before sharing."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from strop.cli.env.group import app
+from strop.cli.options import JsonOption, examples
+from strop.cli.output import (
+    format_size,
+    print_fields,
+    print_message,
+    print_result,
+    print_table,
+    print_text,
+)
+
+FolderArgument = Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Has pyproject.toml.")]
+IsolationOption = Annotated[
+    bool,
+    typer.Option("--no-isolation", help="Build with the backend that is installed beside strop."),
+]
+
+
+class Template(StrEnum):
+    """What `strop env init` starts from."""
+
+    SINGLE_TURN = "single-turn"
+    TOOLS = "tools"
+
+
+@app.command(
+    epilog=examples(
+        "strop env init word-count",
+        "strop env init treasure-hunt --template tools --folder environments/treasure_hunt",
+    )
+)
+def init(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the environment.")],
+    folder: Annotated[
+        Path | None, typer.Option("--folder", metavar="PATH", help="A new one; else ./NAME_env.")
+    ] = None,
+    template: Annotated[
+        Template, typer.Option("--template", help="What to start from.")
+    ] = Template.SINGLE_TURN,
+    is_json: JsonOption = False,
+) -> None:
+    """Write a new environment that passes its check, builds and can be pushed."""
+    from strop.scaffold import write_scaffold
+
+    written = write_scaffold(name, folder, template.value)
+    document = {
+        "name": written.name,
+        "folder": str(written.folder),
+        "files": [str(path) for path in written.files],
+    }
+
+    def show() -> None:
+        print_text(f"Wrote {written.name} to {written.folder}:")
+        for path in written.files:
+            print_text(f"  {path}")
+        print_text(f"Next: pip install -e {written.folder} && strop env check {written.folder}")
+
+    print_result(document, is_json=is_json, show=show)
+
+
+@app.command(epilog=examples("strop env check", "strop env check environments/math_env --json"))
+def check(folder: FolderArgument = Path(), is_json: JsonOption = False) -> None:
+    """Check the manifest, load the environment and try its tasks, tools and rewards."""
+    from strop.hub.manifest import read_project
+    from strop.testing import check_project
+
+    manifest = read_project(folder)
+    print_message(f"Checking {manifest.name}")
+    # It imports the author's code in processes of its own.
+    report = check_project(
+        folder,
+        str(manifest.entry_point),
+        is_deterministic=manifest.deterministic,
+        reward_range=manifest.reward_range,
+    )
+
+    def show() -> None:
+        print_table(
+            ["verdict", "check", "what"],
+            [(found.verdict, found.check, found.message) for found in report.findings],
+        )
+        print_text("The check passed." if report.is_ok else "The check failed.")
+
+    document = {"name": manifest.name, "version": manifest.version, **report.to_json()}
+    print_result(document, is_json=is_json, show=show)
+    if not report.is_ok:
+        raise typer.Exit(1)
+
+
+@app.command(epilog=examples("strop env build", "strop env build environments/math_env --out dist"))
+def build(
+    folder: FolderArgument = Path(),
+    out: Annotated[
+        Path, typer.Option("--out", metavar="PATH", help="Where the wheel goes.")
+    ] = Path("dist"),
+    no_isolation: IsolationOption = False,
+    is_json: JsonOption = False,
+) -> None:
+    """Build the wheel with its manifest, as a push does; nothing is sent."""
+    from strop.hub.archive import check_wheel
+    from strop.hub.download import sha256_of
+    from strop.hub.package import build_wheel
+
+    print_message(f"Building {folder}")
+    out.mkdir(parents=True, exist_ok=True)
+    wheel = build_wheel(folder, out, isolated=not no_isolation)
+    facts = check_wheel(wheel)
+    document = {
+        "name": facts.name,
+        "version": facts.version,
+        "wheel": str(wheel),
+        "digest": sha256_of(wheel),
+        "size_bytes": wheel.stat().st_size,
+    }
+
+    def show() -> None:
+        print_fields(
+            [
+                ("environment", f"{facts.name} {facts.version}"),
+                ("wheel", wheel),
+                ("digest", f"sha256:{document['digest']}"),
+                ("size", format_size(wheel.stat().st_size)),
+            ]
+        )
+
+    print_result(document, is_json=is_json, show=show)

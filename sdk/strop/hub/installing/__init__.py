@@ -1,0 +1,1 @@
+"""What installing needs: the target, the installer, the record, the cache, the SDK itself."""
