@@ -35,13 +35,13 @@ hub: $(HUB) ## serve the hub that the demo filled
 
 test: $(DEV) ## the daily tests, with their coverage
 	@rm -f $(VENV)/.coverage*
-	@COVERAGE_FILE=$(VENV)/.coverage $(BIN)/python -m pytest -n $(JOBS) -m 'not slow' \
+	@COVERAGE_FILE=$(VENV)/.coverage $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m 'not slow' \
 		--cov --cov-config=pyproject.toml --cov-report= $(ARGS)
 	@COVERAGE_FILE=$(VENV)/.coverage $(BIN)/coverage json -q -o $(VENV)/coverage.json
 	@$(BIN)/python -m tests.architecture.coverage_floors $(VENV)/coverage.json
 
 test-all: $(DEV) ## every test, the slow ones too
-	@$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 check: $(DEV) ## style, types, who may import whom, sizes
 	@$(BIN)/ruff check $(CHECKED)

@@ -4,13 +4,13 @@ import dataclasses
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 import typer.main
 
 from strop import errors as sdk_errors
-from strop.cli import app
+from strop.cli.app import app
 from strop.hub.manifest import Manifest
 from strop_hub import errors as hub_errors
 from strop_hub.settings import PREFIX, Settings
@@ -31,14 +31,12 @@ def _subclasses(base: type) -> Iterator[type]:
         yield from _subclasses(child)
 
 
-def _commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
-    if not isinstance(command, click.Group):
+def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if not hasattr(command, "list_commands"):
         yield path, command
         return
-    context = click.Context(command, info_name=path)
-    for name in command.list_commands(context):
-        child = command.get_command(context, name)
-        assert child is not None
+    for name in command.list_commands(None):
+        child = command.get_command(None, name)
         if not child.hidden:
             yield from _commands(child, f"{path} {name}")
 
@@ -65,7 +63,7 @@ def test_every_command_is_in_the_reference(path: str) -> None:
 def test_every_option_of_a_command_is_in_the_reference(path: str) -> None:
     _, _, section = _reference("cli.md").partition(f"`{path}")
     section = re.split(r"\n#+ `strop ", section)[0]
-    options = [option for option in COMMANDS[path].params if isinstance(option, click.Option)]
+    options = [each for each in COMMANDS[path].params if each.param_type_name == "option"]
     names = {max(option.opts, key=len) for option in options if not option.hidden}
     missing = {name for name in names - {"--help"} if f"`{name}" not in section}
     assert not missing
