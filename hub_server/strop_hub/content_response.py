@@ -51,12 +51,24 @@ class ContentResponse(Response):
                 piece = await in_thread(self._limiter, file.read, min(PIECE_BYTES, left))
                 if not piece:
                     # The client must see a broken transfer, not a short file that looks whole.
-                    raise _missing(self._content.sha256)
+                    raise EOFError(f"the blob {self._content.sha256} is {left} bytes too short")
                 left -= len(piece)
                 message = {"type": "http.response.body", "body": piece, "more_body": left > 0}
                 await send(message)
         finally:
             file.close()
+
+
+def size_of(storage: Storage, sha256: str) -> int:
+    """How large a blob is that a row says is there.
+
+    Raises:
+        StorageUnavailableError: It is not there.
+    """
+    try:
+        return storage.size_bytes(sha256)
+    except KeyError:
+        raise _missing(sha256) from None
 
 
 async def _start(send: Send, answer: Answer) -> None:

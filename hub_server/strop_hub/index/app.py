@@ -4,19 +4,24 @@ An index page answers from memory, on the event loop: a route with a session cos
 much, and installers ask for many pages. Absent and invisible are the same 404 (I12).
 """
 
+import logging
 from typing import Any
 
+from sqlalchemy.exc import DBAPIError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from strop.errors import InvalidRefError
 from strop.hub.refs import normalize_name
 from strop_hub.content import Content
-from strop_hub.content_response import ContentResponse
+from strop_hub.content_response import ContentResponse, size_of
+from strop_hub.errors import HubError
 from strop_hub.hub import Hub, in_thread
 from strop_hub.index import queries
 from strop_hub.index.cache import PageCache, PageKey
 from strop_hub.index.negotiation import Form, choose_form
 from strop_hub.index.pages import RenderedPage
+
+logger = logging.getLogger(__name__)
 
 _PAGE_HEADERS = [
     (b"vary", b"Accept"),
@@ -41,6 +46,14 @@ class IndexApp:
         if scope["type"] != "http" or not scope["path"].startswith(("/simple", "/owners/")):
             await self._app(scope, receive, send)
             return
+        try:
+            await self._route(scope, receive, send)
+        except (HubError, DBAPIError) as error:
+            # Raised before anything was sent; the handlers of the wrapped app do not see this.
+            logger.error("%s failed: %s", scope["path"], error)
+            await _send_plain(send, 503, b"The hub's storage does not answer; try again later\n")
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["path"].split("/")[1:]:
             case ["simple", *rest] if len(rest) <= 2:
                 await self._serve_page(scope, send, None, rest)
@@ -97,7 +110,7 @@ class IndexApp:
             return
         if content.size_bytes is None:
             size = await in_thread(
-                self._hub.workers.blob, self._hub.storage.size_bytes, content.sha256
+                self._hub.workers.blob, size_of, self._hub.storage, content.sha256
             )
             whole = Content(content.sha256, size, "text/plain; charset=utf-8", True)
         else:

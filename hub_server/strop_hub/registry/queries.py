@@ -125,9 +125,9 @@ def _has_versions() -> ColumnElement[bool]:
     """An environment of which no wheel has come yet is not there."""
     return or_(
         Environment.latest_version_id.is_not(None),
-        exists().where(
-            Version.environment_id == Environment.id, Version.status == VersionStatus.VISIBLE
-        ),
+        exists()
+        .where(Version.environment_id == Environment.id, Version.status == VersionStatus.VISIBLE)
+        .correlate(Environment),
     )
 
 

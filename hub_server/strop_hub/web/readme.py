@@ -17,16 +17,23 @@ from readme_renderer import markdown
 from readme_renderer.clean import ALLOWED_ATTRIBUTES, ALLOWED_TAGS
 
 MAX_RENDERED_CHARS = 200_000
-"""A longer README is shown as plain text: rendering is for people to read, not for load."""
+"""A longer README is shown as plain text."""
+_MAX_HEADINGS = 400
+_MAX_TAGS = 4000
+_HEADING_LINE = re.compile(r"^ {0,3}(?:#|=+\s*$|-+\s*$)", re.M)
+_DEEP_QUOTE = re.compile(r"^(?: {0,3}>){20}", re.M)
 _MAX_CODE_CHARS = 20_000
 # Highlighters are regular expressions over hostile text; these few are known to be linear.
 _LANGUAGES = {"python": "python", "py": "python", "toml": "toml", "json": "json"}
 _ID_PREFIX = "user-content-"
 _CODE_END = "</code></pre>"
-_CODE_START = re.compile(r'<pre lang="([a-z]{1,10})"><code>')
+_CODE_START = re.compile(r'<pre><code class="language-([a-z]{1,10})">')
 _EMPTY_ANCHOR = re.compile(r'<a href="#user-content-[^">]*" rel="[^">]*"></a>')
 _HEADING = re.compile(r"(</?h)([1-6])(?=[ >])")
-_CLASSES = re.compile(r"[a-z][a-z0-9]{0,2}|markdown-alert[a-z-]*|footnote[a-z-]*|task-list-item")
+# Of the highlighter, of alerts and of footnotes.
+_CLASSES = re.compile(
+    r"[a-z][a-z0-9]{0,2}|admonition(-title)?|note|tip|important|warning|caution|footnotes"
+)
 _ATTRIBUTES = {tag: set(names) - {"class"} for tag, names in ALLOWED_ATTRIBUTES.items()} | {
     "span": {"class"},
     "div": {"align", "class"},
@@ -46,8 +53,11 @@ _FIXED_ATTRIBUTES = {
 
 @lru_cache(maxsize=64)
 def render_readme(text: str) -> str:
-    """HTML of `text`, whose headings start one level below the page's own."""
-    if len(text) > MAX_RENDERED_CHARS:
+    """HTML of `text`, whose headings start one level below the page's own.
+
+    Text that no person wrote to be read, long or nested without end, is shown as it is.
+    """
+    if not _is_cheap(text):
         return f"<pre>{html.escape(text)}</pre>"
     rendered = _highlight(markdown.variants["GFM"](text.replace("\0", "\ufffd")))
     cleaned = nh3.clean(
@@ -62,6 +72,16 @@ def render_readme(text: str) -> str:
     # The engine gives every heading a link without text, which a keyboard would stop at.
     cleaned = _EMPTY_ANCHOR.sub("", cleaned)
     return _HEADING.sub(lambda found: found[1] + str(min(6, int(found[2]) + 1)), cleaned)
+
+
+def _is_cheap(text: str) -> bool:
+    """Whether rendering takes time in proportion to the length (the engine has its limits)."""
+    return (
+        len(text) <= MAX_RENDERED_CHARS
+        and text.count("<") <= _MAX_TAGS
+        and len(_HEADING_LINE.findall(text)) <= _MAX_HEADINGS
+        and _DEEP_QUOTE.search(text) is None
+    )
 
 
 def _filter_attribute(tag: str, name: str, value: str) -> str | None:
@@ -84,7 +104,7 @@ def _highlight(rendered: str) -> str:
 
 
 def _highlight_last_block(block: str) -> str:
-    at = block.rfind("<pre lang=")
+    at = block.rfind("<pre><code class=")
     start = _CODE_START.match(block, at) if at >= 0 else None
     if start is None or start[1] not in _LANGUAGES or len(block) - at > _MAX_CODE_CHARS:
         return block + _CODE_END

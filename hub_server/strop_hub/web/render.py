@@ -51,7 +51,7 @@ def root_of(settings: Settings) -> str:
     return urlsplit(settings.url).path.rstrip("/")
 
 
-def render(settings: Settings, template: str, status: int = 200, **context: Any) -> Response:
+def render(settings: Settings, template: str, status: int = 200, /, **context: Any) -> Response:
     """A page as a response."""
     page = _templates.get_template(template).render(
         context,

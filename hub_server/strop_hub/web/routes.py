@@ -5,6 +5,8 @@ from typing import Annotated, get_args
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from starlette.convertors import StringConvertor, register_url_convertor
 
 from strop.hub.manifest import Category
 from strop.hub.wire import EnvironmentPage
@@ -20,7 +22,17 @@ from strop_hub.web.render import STATIC, render, root_of
 
 PAGE_SIZE = 24
 VERSIONS_SHOWN = 20
+ROOMS = ("-", "api", "auth", "legacy", "owners", "simple")
+"""First parts of addresses that are no owners."""
 
+
+class _OwnerConvertor(StringConvertor):
+    """Path parts that may be owners, so that other addresses keep their own answers (405)."""
+
+    regex = rf"(?!(?:{'|'.join(ROOMS)})(?:/|$))[^/]+"
+
+
+register_url_convertor("catalog_owner", _OwnerConvertor())
 router = APIRouter(include_in_schema=False)
 Narrowed = Annotated[str, Query(max_length=200)]
 
@@ -83,8 +95,15 @@ async def show_static(name: str) -> Response:
     return Response(content, headers=headers, media_type=media_type)
 
 
-@router.get("/{owner}/{name}")
-@router.head("/{owner}/{name}")
+@router.get("/{owner:catalog_owner}")
+async def show_owner(hub: HubParts, owner: str) -> Response:
+    """An owner's environments: the list, narrowed."""
+    query = urlencode({"owner": owner})
+    return RedirectResponse(f"{root_of(hub.settings)}/?{query}", 303)
+
+
+@router.get("/{owner:catalog_owner}/{name}")
+@router.head("/{owner:catalog_owner}/{name}")
 async def show_environment(
     hub: HubParts, caller: CallerOf, owner: str, name: str, cursor: CursorOf = None
 ) -> Response:
@@ -94,8 +113,8 @@ async def show_environment(
     )
 
 
-@router.get("/{owner}/{name}/{version}")
-@router.head("/{owner}/{name}/{version}")
+@router.get("/{owner:catalog_owner}/{name}/{version}")
+@router.head("/{owner:catalog_owner}/{name}/{version}")
 async def show_version(
     hub: HubParts, caller: CallerOf, owner: str, name: str, version: str, cursor: CursorOf = None
 ) -> Response:
