@@ -7,7 +7,7 @@ _RESERVED = """
     about account accounts admin api assets auth billing changes claims dashboard docs environments
     events explore feed files health healthz help hub index legacy livez login logout me metrics new
     openapi openapi-json orgs organisations organizations owners packages projects public purge
-    readyz redoc register resolve robots-txt root rss search security settings signup simple
+    readyz redoc register resolve robots-txt rss search security settings signup simple
     sitemap-xml static status strop support system tags tokens upload user users v1 versions
     well-known www
 """
