@@ -93,23 +93,30 @@ def format_size(size_bytes: int) -> str:
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr while bytes go, on a terminal only; nothing of it stays."""
+def progress_bar(
+    title: str, show: Callable[[int], str] = format_size
+) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr, told how much of how much has gone; on a terminal only, and nothing stays.
+
+    Args:
+        title: What goes.
+        show: How an amount is written; bytes unless told otherwise.
+    """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda sent_bytes, total_bytes: None
+        yield lambda gone, total: None
         return
     drawn_at = 0.0
 
-    def draw(sent_bytes: int, total_bytes: int) -> None:
+    def draw(gone: int, total: int) -> None:
         nonlocal drawn_at
         now = time.monotonic()
-        if now - drawn_at < _BAR_INTERVAL_S and sent_bytes < total_bytes:
+        if now - drawn_at < _BAR_INTERVAL_S and gone < total:
             return
         drawn_at = now
-        share = sent_bytes / total_bytes if total_bytes else 1.0
-        bar = "━" * round(share * _BAR_WIDTH)
-        sizes = f"{format_size(sent_bytes)} of {format_size(total_bytes)}"
-        _write(sys.stderr, f"\r\033[K{title} {bar.ljust(_BAR_WIDTH, '─')} {share:4.0%} {sizes}")
+        share = gone / total if total else 1.0
+        bar = ("━" * round(share * _BAR_WIDTH)).ljust(_BAR_WIDTH, "─")
+        amounts = f"{show(gone)} of {show(total)}"
+        _write(sys.stderr, f"\r\033[K{title} {bar} {share:4.0%} {amounts}")
 
     try:
         yield draw

@@ -7,19 +7,18 @@ from http import HTTPStatus
 from pathlib import Path
 
 from strop.errors import ConfigError, DigestMismatchError, HubError, HubRefusedError
-from strop.hub.archive import check_wheel
 from strop.hub.client import HubClient, Upload, Visibility
 from strop.hub.download import Progress
 from strop.hub.manifest import UNBUILT_VERSION, Manifest, read_project
+from strop.hub.package import pack
 from strop.hub.refs import EnvRef
-from strop.hub.secrets import find_secrets, find_wheel_secrets, refuse_secrets
+from strop.hub.secrets import find_secrets, refuse_secrets
 from strop.hub.source import (
     SourceMember,
     extract_source_archive,
     list_source,
     read_source_archive,
     tree_digest,
-    write_source_archive,
 )
 from strop.hub.wire import PushOutcome, PushResult, ResolvedVersion, VersionDetail
 
@@ -121,31 +120,23 @@ def push(
     """
     if (published := find_published(client, owner, plan)) is not None:
         return PushResult(outcome=PushOutcome.ALREADY_PUBLISHED, version=published)
-    with tempfile.TemporaryDirectory(prefix="strop-push-") as name:
+    with tempfile.TemporaryDirectory(prefix="strop-push-") as out:
         announce(f"Building {plan.manifest.name}")
-        upload = pack(plan, Path(name))
+        package = pack(
+            plan.folder,
+            Path(out),
+            isolated=plan.is_isolated,
+            allowed_secrets=plan.allowed_secrets,
+        )
         announce(f"Uploading to {client.base_url}")
+        upload = Upload(package.wheel, package.source, package.tree_digest)
         result = client.push(owner, upload, visibility=visibility, progress=progress)
-    _check_answer(plan, upload, result)
+    if result.version.tree_digest != package.tree_digest:
+        raise DigestMismatchError(
+            f"The hub says that it published {package.wheel.name}, but with tree digest "
+            f"{result.version.tree_digest} instead of {package.tree_digest}. Tell its operator."
+        )
     return result
-
-
-def pack(plan: PushPlan, out: Path) -> Upload:
-    """Build the wheel and the source archive into `out`, and check both as the hub will.
-
-    Raises:
-        BuildError: the build backend failed.
-        PackageError: the wheel breaks a rule of the hub.
-    """
-    from strop.hub.package import build_wheel
-
-    wheel = build_wheel(plan.folder, out, isolated=plan.is_isolated)
-    check_wheel(wheel)
-    findings = find_wheel_secrets(wheel, plan.allowed_secrets)
-    refuse_secrets(findings, f"The wheel of {plan.folder}")
-    source = out / f"{wheel.name.split('-')[0]}-source.tar.gz"
-    write_source_archive(plan.folder, plan.members, source)
-    return Upload(wheel, source, plan.tree_digest)
 
 
 def pull(
@@ -199,14 +190,6 @@ def resolve_one(client: HubClient, reference: str) -> ResolvedVersion:
             item.detail, status=HTTPStatus.NOT_FOUND, code=item.code, request_id=None
         )
     return item
-
-
-def _check_answer(plan: PushPlan, upload: Upload, result: PushResult) -> None:
-    if result.version.tree_digest not in (plan.tree_digest, None):
-        raise DigestMismatchError(
-            f"The hub says that it published {upload.wheel.name}, but with tree digest "
-            f"{result.version.tree_digest} instead of {plan.tree_digest}. Tell its operator."
-        )
 
 
 def _taken(where: str, digest: str) -> HubRefusedError:

@@ -18,6 +18,7 @@ from strop.hub.wire import HUB_HEADER, REQUEST_ID_HEADER, Problem
 
 _PASSING_STATUSES = {429, 502, 503, 504}
 """Statuses that another try may not meet again."""
+_LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 _MAX_BACKOFF_S = 20.0
 _MAX_REDIRECTS = 5
 _MAX_PROBLEM_BYTES = 1 << 20
@@ -37,7 +38,9 @@ class Transport:
         self._token = token
         self._timeout_s = timeout_s
         timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, 10.0))
-        self._client = httpx.Client(timeout=timeout, follow_redirects=False)
+        # A proxy of the environment knows nothing of what runs on this machine.
+        own_machine = dict.fromkeys(f"all://{host}" for host in _LOOPBACK_HOSTS)
+        self._client = httpx.Client(timeout=timeout, follow_redirects=False, mounts=own_machine)
 
     def close(self) -> None:
         """Close every connection."""

@@ -14,6 +14,7 @@ from strop.errors import InstallError
 from strop.hub.installing.target import Target
 
 InstallerName = Literal["pip", "uv"]
+_SDK_NAME = "strop"
 _SHOWN_LINE_COUNT = 15
 
 
@@ -55,7 +56,7 @@ class Installer:
             pin_file.write_text("\n".join(pins) + "\n", encoding="utf-8")
             options = ["--constraint", str(pin_file)]
             if self.name == "uv":
-                options += [f"--reinstall-package={name}" for name in sorted(reinstall)]
+                options += self._uv_options(wheels, reinstall, Path(folder))
             self._run("install", [*options, *paths])
         again = [str(wheel.path) for wheel in wheels if wheel.name in reinstall]
         if again and self.name == "pip":
@@ -69,6 +70,18 @@ class Installer:
             InstallError: the installer failed.
         """
         self._run("uninstall", [*(["--yes"] if self.name == "pip" else []), *names])
+
+    def _uv_options(
+        self, wheels: Sequence[WheelFile], reinstall: frozenset[str], folder: Path
+    ) -> list[str]:
+        options = [f"--reinstall-package={name}" for name in sorted(reinstall)]
+        if all(wheel.name != _SDK_NAME for wheel in wheels):
+            # Where the target's own `strop` stays, uv would still ask the index for it; an
+            # override that holds nowhere takes the requirement away.
+            override = folder / "override.txt"
+            override.write_text(f"{_SDK_NAME} ; python_version < '0'\n", encoding="utf-8")
+            options += ["--override", str(override)]
+        return options
 
     def _run(self, verb: str, arguments: Sequence[str]) -> None:
         command = [*self.command, verb, *self.target_options, *arguments]

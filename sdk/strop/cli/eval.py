@@ -1,0 +1,187 @@
+"""`strop eval`: run a model on an environment and report."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from strop.cli.options import JsonOption, examples
+from strop.cli.output import print_fields, print_result, progress_bar
+
+if TYPE_CHECKING:
+    from strop.environment import Environment
+    from strop.evaluation import Report
+    from strop.types import Model
+
+app = typer.Typer(
+    name="eval",
+    help="Run a model on an environment and report its rewards.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_SCRIPTED = "scripted:"
+
+
+@app.callback()
+def group() -> None:
+    """Run a model on an environment and report its rewards."""
+
+
+@app.command(
+    epilog=examples(
+        "strop eval run math-env --model scripted:oracle -n 20",
+        "strop eval run ada/math-env@0.1.0 --set size=5 --group-size 4 --out results/math",
+        "strop eval run math-env --model my-model --base-url http://127.0.0.1:8000/v1",
+    )
+)
+def run(
+    reference: Annotated[str, typer.Argument(metavar="NAME | OWNER/NAME[@VERSION]")],
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", help="scripted:oracle, :mixed, :random, :constant, :empty, or its name."
+        ),
+    ] = f"{_SCRIPTED}oracle",
+    base_url: Annotated[
+        str | None,
+        typer.Option("--base-url", metavar="URL", help="An OpenAI-compatible endpoint."),
+    ] = None,
+    api_key_env: Annotated[
+        str, typer.Option("--api-key-env", metavar="NAME", help="The variable with its key.")
+    ] = "OPENAI_API_KEY",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Of the environment; can be repeated."),
+    ] = None,
+    split: Annotated[str, typer.Option("--split", help="Which tasks.")] = "eval",
+    tasks: Annotated[
+        int | None, typer.Option("--tasks", "-n", min=1, help="How many tasks; else all.")
+    ] = None,
+    group_size: Annotated[
+        int, typer.Option("--group-size", min=1, help="Attempts at each task.")
+    ] = 1,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", min=1, help="Attempts in flight at most.")
+    ] = 64,
+    seed: Annotated[int, typer.Option("--seed", help="All seeds follow from it.")] = 0,
+    temperature: Annotated[float | None, typer.Option("--temperature", min=0)] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=1, help="Of one completion.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="For trajectories.jsonl; else none are kept."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Make only the attempts that --out misses.")
+    ] = False,
+    is_json: JsonOption = False,
+) -> None:
+    """Run a model on an installed environment; nothing is ever installed."""
+    from strop.evaluation import TRAJECTORIES_NAME, evaluate
+    from strop.hub.load import load
+    from strop.runner import RunPlan
+    from strop.sync import run_sync
+    from strop.types import Sampling
+
+    environment = load(reference, **_read_settings(settings or ()))
+    plan = RunPlan(
+        split=_choose_split(environment, split),
+        task_count=tasks,
+        group_size=group_size,
+        concurrency=concurrency,
+        seed=seed,
+        sampling=Sampling(temperature=temperature, max_tokens=max_tokens),
+    )
+    chosen = _choose_model(environment, model, base_url, api_key_env)
+    planned_count = (tasks or 0) * group_size
+
+    async def work(progress: Any) -> "Report":
+        made_count = 0
+
+        def count(_: object) -> None:
+            nonlocal made_count
+            made_count += 1
+            progress(made_count, max(planned_count, made_count))
+
+        try:
+            return await evaluate(
+                environment, chosen, plan, out=out, is_resumed=resume, on_trajectory=count
+            )
+        finally:
+            await chosen.close()
+
+    with progress_bar("Attempts", show=str) as progress:
+        report = run_sync(work(progress))
+    identity = environment.identity
+    document = {
+        "environment": identity.full_name,
+        "version": identity.version,
+        "digest": identity.digest,
+        "state": identity.state,
+        "model": chosen.name,
+        "trajectories": str(out / TRAJECTORIES_NAME) if out else None,
+        **report.to_json(),
+    }
+    print_result(document, is_json=is_json, show=lambda: _show(document, report))
+
+
+def _read_settings(pairs: Sequence[str]) -> dict[str, str]:
+    settings = {}
+    for pair in pairs:
+        name, found, value = pair.partition("=")
+        if not found or not name.isidentifier():
+            raise typer.BadParameter(f"--set {pair!r} is not KEY=VALUE.")
+        settings[name] = value
+    return settings
+
+
+def _choose_split(environment: "Environment", wanted: str) -> str:
+    # An environment with a single split needs none to be named.
+    splits = list(environment.tasks)
+    is_default = wanted == "eval" and wanted not in splits
+    return splits[0] if is_default and len(splits) == 1 else wanted
+
+
+def _choose_model(
+    environment: "Environment", name: str, base_url: str | None, api_key_env: str
+) -> "Model":
+    from strop.errors import ConfigError
+    from strop.models.openai import OpenAIModel
+    from strop.testing import POLICIES, scripted_policy
+
+    policy = name.removeprefix(_SCRIPTED)
+    if name.startswith(_SCRIPTED) or (base_url is None and policy in POLICIES):
+        return scripted_policy(policy, environment)
+    if base_url is None and name.startswith(("http://", "https://")):
+        base_url, _, name = name.rpartition("/")
+    if base_url is None:
+        raise ConfigError(
+            f"Where is the model {name}? Give --base-url URL, "
+            f"or one of {', '.join(_SCRIPTED + known for known in POLICIES)}."
+        )
+    return OpenAIModel(name, base_url, api_key=os.environ.get(api_key_env))
+
+
+def _show(document: Mapping[str, Any], report: "Report") -> None:
+    mean, error = report.mean_reward, report.standard_error
+    shown = "none" if mean is None else f"{mean:.4g}" + ("" if error is None else f" ± {error:.2g}")
+    print_fields(
+        [
+            ("environment", f"{document['environment']} {document['version']}"),
+            ("state", document["state"]),
+            ("model", document["model"]),
+            ("reward", shown),
+            *[(f"pass@{k}", f"{share:.4g}") for k, share in report.pass_at.items()],
+            *[(name, f"{value:.4g}") for name, value in report.metrics.items()],
+            ("attempts", f"{report.attempt_count}, {report.scored_count} scored"),
+            ("truncated", report.truncated_count or None),
+            ("failures", [f"{count} {kind}" for kind, count in report.failures.items()]),
+            ("trajectories", document["trajectories"]),
+        ]
+    )
