@@ -26,7 +26,7 @@ class HubStartError(Exception):
     """The hub's process ended, or is not ready in time; the message holds its last words."""
 
 
-def create_hub(folder: Path, strop: Path = STROP) -> str:
+def create_hub(folder: Path, strop: Path = STROP, admin: str = "demo") -> str:
     """Create a hub in a folder unless it is there; returns its administrator's token."""
     token_file = folder / "admin-token"
     if token_file.exists():
@@ -34,7 +34,7 @@ def create_hub(folder: Path, strop: Path = STROP) -> str:
     # Without a token nobody can use what an interrupted run left here.
     shutil.rmtree(folder / "hub", ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    arguments = ["init", "--data", str(folder / "hub"), "--admin", "demo", "--json"]
+    arguments = ["init", "--data", str(folder / "hub"), "--admin", admin, "--json"]
     reply = subprocess.run(
         [strop, "hub", *arguments], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
     ).stdout

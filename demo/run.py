@@ -7,16 +7,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 from demo.folder import ROOT, demo_folder
 from demo.hub import STROP, HubStartError, create_hub, serve_hub
+from strop import read_trajectories
 
 OWNER = "strop"
 REFERENCE = "strop/math-env@~=0.1"
-ROLLOUT_COUNT = 64
+TASK_COUNT, GROUP_SIZE = 16, 4
 
 
 class DemoError(Exception):
@@ -65,10 +66,36 @@ def make_environment(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def model_arguments() -> Sequence[str]:
-    """The built-in scripted policy, or the endpoint that ``STROP_MODEL_URL`` names."""
+def model_arguments() -> list[str]:
+    """A scripted policy that is partly right, or the endpoint that ``STROP_MODEL_URL`` names."""
     url = os.environ.get("STROP_MODEL_URL")
-    return ["--model", "oracle"] if url is None else ["--model-url", url]
+    if url is None:
+        return ["--model", "scripted:mixed"]
+    return ["--base-url", url, "--model", os.environ.get("STROP_MODEL") or first_model(url)]
+
+
+def first_model(url: str) -> str:
+    """The first model that an endpoint offers.
+
+    Raises:
+        DemoError: It offers none.
+    """
+    try:
+        with urllib.request.build_opener().open(f"{url.rstrip('/')}/models", timeout=30) as reply:
+            name: str = json.load(reply)["data"][0]["id"]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise DemoError(f"{url} names no model ({error}). Set STROP_MODEL to its name") from error
+    return name
+
+
+def show_rewards(file: Path) -> None:
+    """Every reward, one line for each task."""
+    groups: dict[str, list[str]] = {}
+    for trajectory in read_trajectories(file):
+        shown = "failed" if trajectory.reward is None else f"{trajectory.reward:g}"
+        groups.setdefault(trajectory.attempt.task_key, []).append(shown)
+    for key, rewards in groups.items():
+        print(f"  task {key:>4}  {' '.join(rewards)}")
 
 
 def main() -> int:
@@ -104,13 +131,12 @@ def travel(folder: Path, address: str) -> Path:
     say("Install it from the hub, with strop itself, into a fresh virtual environment")
     python = make_environment(folder / "venv")
     run_strop("env", "install", REFERENCE, "--python", python)
-    say(f"{ROLLOUT_COUNT} rollouts there")
+    say(f"{TASK_COUNT * GROUP_SIZE} rollouts there: {TASK_COUNT} tasks, {GROUP_SIZE} each")
     out = folder / "runs" / time.strftime("%Y%m%d-%H%M%S")
-    strop = python.with_name("strop")
-    count = str(ROLLOUT_COUNT)
-    run_strop(
-        *("eval", "run", REFERENCE, *model_arguments(), "--tasks", count, "--out", out), strop=strop
-    )
+    counts = ["--tasks", str(TASK_COUNT), "--group-size", str(GROUP_SIZE)]
+    command: list[str | Path] = ["eval", "run", REFERENCE, *model_arguments(), *counts]
+    run_strop(*command, "--out", out, strop=python.with_name("strop"))
+    show_rewards(out / "trajectories.jsonl")
     return out / "trajectories.jsonl"
 
 

@@ -27,7 +27,7 @@ def _loaded(statement: str) -> set[str]:
 def test_a_bare_installation_is_small(tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
-    install = [python, "-m", "pip", "install", "--quiet", str(ROOT)]
+    install = [str(python), "-m", "pip", "install", "--quiet", str(ROOT)]
     subprocess.run(install, check=True, stdin=subprocess.DEVNULL)
     (packages,) = (tmp_path / "venv").glob("lib/python*/site-packages")
     ours = [path for path in packages.iterdir() if not path.name.startswith(NOT_OURS)]

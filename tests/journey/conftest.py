@@ -75,7 +75,7 @@ class Pushed:
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningHub]:
     """A hub, created and served as its operator would."""
     folder = tmp_path_factory.mktemp("hub")
-    token = create_hub(folder)
+    token = create_hub(folder, admin="ada")
     with serve_hub(folder) as address:
         yield RunningHub(address, token, folder / "hub")
 
@@ -105,7 +105,7 @@ def project(author: CommandLine) -> Path:
 @pytest.fixture(scope="session")
 def pushed(author: CommandLine, project: Path) -> Pushed:
     """The project, pushed as the administrator's own."""
-    return Pushed(project, author.ask("env", "push", project, "--owner", "demo"))
+    return Pushed(project, author.ask("env", "push", project, "--owner", "ada"))
 
 
 @pytest.fixture(scope="session")
@@ -116,7 +116,7 @@ def user(
     folder = tmp_path_factory.mktemp("user")
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / "bin" / "python"
-    author.ask("env", "install", "demo/coin-env@~=0.1", "--python", python)
+    author.ask("env", "install", "ada/coin-env@~=0.1", "--python", python)
     return CommandLine(python.with_name("strop"), folder, {"STROP_HUB": hub.address})
 
 
@@ -133,3 +133,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     (built,) = folder.glob("strop-*.whl")
     return built
+
+
+@pytest.fixture(scope="session")
+def operator(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`strop` as `pip install 'strop[hub]'` gives it from the wheel, far from the checkout."""
+    folder = tmp_path_factory.mktemp("operator")
+    venv.create(folder / "venv", with_pip=True)
+    python = folder / "venv" / "bin" / "python"
+    install = [str(python), "-m", "pip", "install", "--quiet", f"strop[hub] @ {wheel.as_uri()}"]
+    subprocess.run(install, check=True, cwd=folder, stdin=subprocess.DEVNULL)
+    return python.with_name("strop")

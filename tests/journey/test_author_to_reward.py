@@ -35,15 +35,15 @@ def test_a_push_publishes_and_names_the_digest(pushed: Pushed) -> None:
 
 
 def test_the_same_tree_again_is_already_published(author: CommandLine, pushed: Pushed) -> None:
-    again = author.ask("env", "push", pushed.folder, "--owner", "demo")
+    again = author.ask("env", "push", pushed.folder, "--owner", "ada")
     assert again["outcome"] == "already_published"
     assert again["version"]["digest"] == pushed.version["digest"]
 
 
 def test_what_was_pushed_is_listed_and_shown(user: CommandLine, pushed: Pushed) -> None:
     listed = user.ask("env", "list")["items"]
-    assert ("demo", "coin-env") in {(each["owner"], each["name"]) for each in listed}
-    shown = user.ask("env", "info", "demo/coin-env@~=0.1")
+    assert ("ada", "coin-env") in {(each["owner"], each["name"]) for each in listed}
+    shown = user.ask("env", "info", "ada/coin-env@~=0.1")
     assert pushed.version["digest"] in json.dumps(shown)
 
 
@@ -55,14 +55,22 @@ def test_the_users_strop_came_from_the_hub(user: CommandLine) -> None:
 def test_rollouts_of_the_installed_environment_leave_trajectories_with_rewards(
     user: CommandLine, pushed: Pushed, tmp_path: Path
 ) -> None:
-    arguments = ("demo/coin-env", "--model", "oracle", "--tasks", "8", "--out", tmp_path / "run")
+    arguments = (
+        "ada/coin-env",
+        "--model",
+        "scripted:oracle",
+        "--tasks",
+        "8",
+        "--out",
+        tmp_path / "run",
+    )
     report = user.ask("eval", "run", *arguments)
     assert report["scored_count"] == 8
     assert report["mean_reward"] == 1.0
     trajectories = read_trajectories(tmp_path / "run" / "trajectories.jsonl")
     assert [trajectory.reward for trajectory in trajectories] == [1.0] * 8
     identity = trajectories[0].environment
-    assert (identity.full_name, identity.state) == ("demo/coin-env", "matches")
+    assert (identity.full_name, identity.state) == ("ada/coin-env", "matches")
     assert identity.digest == pushed.version["digest"]
 
 
@@ -70,7 +78,7 @@ def test_a_pull_gives_the_exact_tree_back(
     user: CommandLine, pushed: Pushed, tmp_path: Path
 ) -> None:
     target = tmp_path / "pulled"
-    pulled = user.run("env", "pull", "demo/coin-env", target)
+    pulled = user.run("env", "pull", "ada/coin-env", target)
     assert pulled.returncode == 0, pulled.stderr
     expected = tree_of(pushed.folder)
     del expected["notes/lost.tmp"]
@@ -80,7 +88,7 @@ def test_a_pull_gives_the_exact_tree_back(
 def test_plain_pip_installs_from_the_open_index(
     hub: RunningHub, pushed: Pushed, user: CommandLine, tmp_path: Path
 ) -> None:
-    index = f"{hub.address}/owners/demo/simple/"
+    index = f"{hub.address}/owners/ada/simple/"
     python = user.strop.with_name("python")
     arguments = ["download", "--no-deps", "--index-url", index, "-d", str(tmp_path), "coin-env"]
     finished = subprocess.run([python, "-m", "pip", *arguments], capture_output=True, text=True)
