@@ -11,6 +11,8 @@ StropError
 │   ├── ToolFaultError           a tool raised what it does not declare
 │   ├── RewardError              a reward function raised or returned no usable number
 │   ├── SandboxError             the sandbox failed, not the code inside
+│   │   ├── SandboxUnavailableError  this machine offers no sandbox that is strong enough
+│   │   └── SandboxBusyError         too many runs wait already
 │   └── ModelError               the model's endpoint
 │       ├── ModelUnavailableError    timeouts, resets, 429, 5xx: worth another try
 │       ├── ModelAuthError           401 and 403: no attempt can succeed
@@ -83,6 +85,19 @@ class SandboxError(BoundaryError):
     """The sandbox failed; the code inside is not to blame."""
 
     boundary = "sandbox"
+
+
+class SandboxUnavailableError(SandboxError):
+    """This machine offers no such sandbox; the message names what was tried and the remedy."""
+
+    def __init__(self, message: str, *, errno: int | None = None) -> None:
+        super().__init__(message)
+        self.errno = errno
+        """Of the call that the kernel refused; None when it was no such call."""
+
+
+class SandboxBusyError(SandboxError):
+    """More runs wait for their turn than the backend lets in."""
 
 
 class ModelError(BoundaryError):

@@ -1,0 +1,49 @@
+"""Run code that nobody trusts: isolated, limited, and sooner than a Python would start."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from strop.sandbox.base import (
+        Capabilities,
+        ExecResult,
+        Level,
+        Limits,
+        Profile,
+        SandboxSpec,
+        Transport,
+    )
+    from strop.sandbox.client import Backend, Sandbox
+
+_HOMES = {
+    "Backend": "client",
+    "Capabilities": "base",
+    "ExecResult": "base",
+    "Level": "base",
+    "Limits": "base",
+    "Profile": "base",
+    "Sandbox": "client",
+    "SandboxSpec": "base",
+    "Transport": "base",
+}
+
+__all__ = [
+    "Backend",
+    "Capabilities",
+    "ExecResult",
+    "Level",
+    "Limits",
+    "Profile",
+    "Sandbox",
+    "SandboxSpec",
+    "Transport",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # The zygote imports this package too, and must stay small.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"strop.sandbox.{_HOMES[name]}"), name)

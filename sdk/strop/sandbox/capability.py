@@ -1,0 +1,68 @@
+"""What each local tier can do, which limits it enforces how, and what it leaves open."""
+
+from __future__ import annotations
+
+from strop.sandbox.base import Capabilities, Level
+from strop.sandbox.zygote.place import Tier
+
+_EVERYWHERE = {
+    "wall_s": "the supervisor's clock",
+    "cpu_s": "RLIMIT_CPU for each process; the watchdog, every 50 ms, for all together",
+    "open_file_count": "RLIMIT_NOFILE",
+    "output_bytes": "the supervisor",
+    "file_bytes": "RLIMIT_FSIZE",
+    "address_space_bytes": "RLIMIT_AS",
+    "memory_bytes": "RLIMIT_AS for each process; the watchdog, every 50 ms, for all together",
+}
+_IN_NAMESPACES = {
+    "pid_count": "RLIMIT_NPROC of a user, or user namespace, of its own",
+    "disk_bytes": "the size of the sandbox's tmpfs",
+    "inode_count": "the inodes of the sandbox's tmpfs",
+}
+_KERNEL_MEMORY = (
+    "buffers of pipes and sockets are counted only by a control group; they are bounded by "
+    "`open_file_count` times `pid_count`"
+)
+_SHARED_KERNEL = "a fault of the kernel is not contained; use gVisor or a micro-VM against that"
+_NO_MOUNT = "there is no mount of its own to bound it; use a tier with namespaces"
+
+
+def of_tier(tier: Tier) -> Capabilities:
+    """Give what sandboxes of a tier can do."""
+    if tier in ("root", "userns"):
+        return Capabilities(
+            isolation=Level.NAMESPACE,
+            enforced={**_EVERYWHERE, **_IN_NAMESPACES},
+            not_enforced={"kernel memory": _KERNEL_MEMORY, "shared kernel": _SHARED_KERNEL},
+            networks=frozenset({"none", "loopback"}),
+            has_snapshots=True,
+            has_sessions=True,
+        )
+    open_ends = {
+        "disk_bytes": _NO_MOUNT,
+        "inode_count": _NO_MOUNT,
+        "kernel memory": _KERNEL_MEMORY,
+        "shared kernel": _SHARED_KERNEL,
+    }
+    if tier == "landlock":
+        return Capabilities(
+            isolation=Level.LANDLOCK,
+            enforced={**_EVERYWHERE, "pid_count": "RLIMIT_NPROC, which counts the whole user"},
+            not_enforced={
+                **open_ends,
+                "user": "unless started as root, code has the user of this process; other "
+                "processes of it are protected by Landlock alone",
+                "all killed at once": "when two of our processes are killed together, a sandbox's "
+                "processes may survive; only namespaces or control groups exclude that",
+            },
+            has_snapshots=True,
+            has_sessions=True,
+        )
+    return Capabilities(
+        isolation=Level.NONE,
+        enforced={**_EVERYWHERE, "pid_count": "RLIMIT_NPROC, which counts the whole user"},
+        not_enforced={**open_ends, "isolation": "none: code can do all that this process can"},
+        networks=frozenset({"host"}),
+        has_snapshots=True,
+        has_sessions=True,
+    )

@@ -1,0 +1,1 @@
+"""Programs that are sent into a sandbox and run there; they import the standard library only."""

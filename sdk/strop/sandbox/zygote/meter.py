@@ -1,0 +1,128 @@
+"""What a sandbox's processes use together, and how to end them all."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
+_KILL_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a set of processes uses at one moment."""
+
+    memory_bytes: int
+    cpu_s: float
+    """Of living ones, and of those dead that a living one has waited for."""
+
+
+def pids_below(root: int | None) -> list[int]:
+    """List the processes of this namespace but the first, or all descendants of `root`.
+
+    With `root` None this process is the first of its namespace, and nothing escapes the list.
+    """
+    if root is None:
+        me = os.getpid()
+        return [pid for name in os.listdir("/proc") if name.isdigit() and (pid := int(name)) != me]
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        children = _children(waiting.pop())
+        found += children
+        waiting += children
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += [int(word) for word in _read(f"/proc/{pid}/task/{thread}/children").split()]
+    return found
+
+
+def measure(pids: list[int], limit_bytes: int) -> Usage:
+    """Add up what `pids` use.
+
+    Resident pages are counted first, which is quick and too much: pages that processes share
+    count once for each. Only where that sum passes `limit_bytes` are shared pages divided.
+    """
+    pages, ticks = 0, 0
+    for pid in pids:
+        fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        if len(fields) > 21:
+            ticks += sum(int(word) for word in fields[11:15])
+            pages += int(fields[21])
+    memory = pages * _PAGE_BYTES
+    if memory > limit_bytes:
+        memory = sum(_own_bytes(pid) for pid in pids)
+    return Usage(memory, ticks / _TICKS)
+
+
+def _own_bytes(pid: int) -> int:
+    """Give a process's share of memory that is no file's: private, and shared pages divided."""
+    total = 0
+    for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
+        if line.startswith((b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:")):
+            total += int(line.split()[1]) * 1024
+    if total:
+        return total
+    fields = _read(f"/proc/{pid}/statm").split()
+    return int(fields[1]) * _PAGE_BYTES if len(fields) > 1 else 0
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def count_threads(uid: int) -> int:
+    """Count a user's threads on the whole machine, as the kernel's limit on processes does."""
+    count = 0
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with suppress(OSError):
+                if os.stat(f"/proc/{name}").st_uid == uid:
+                    count += len(os.listdir(f"/proc/{name}/task"))
+    return count
+
+
+def kill_below(root: int | None, spared: frozenset[int] = frozenset()) -> bool:
+    """Kill every process that `pids_below` lists, again and again until none is left.
+
+    Args:
+        root: As for `pids_below`; this process must be the reaper of what is orphaned there.
+        spared: Processes that are left alone.
+
+    Returns:
+        Whether none is left.
+    """
+    end = time.monotonic() + _KILL_S
+    while time.monotonic() < end:
+        rest = [pid for pid in pids_below(root) if pid not in spared and not _is_dead(pid)]
+        for pid in rest:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        if not rest:
+            return True
+        time.sleep(0.0005)
+    return False
+
+
+def _is_dead(pid: int) -> bool:
+    return _read(f"/proc/{pid}/stat").rpartition(b")")[2][1:2] in (b"", b"Z", b"X")
+
+
+def reap_orphans(spared: frozenset[int]) -> None:
+    """Collect dead children; the exit status of `spared` is left for others to read."""
+    for pid in _children(os.getpid()):
+        if pid not in spared and _is_dead(pid):
+            with suppress(OSError):
+                os.waitpid(pid, os.WNOHANG)

@@ -1,0 +1,280 @@
+"""The trusted process beside a run: it hands over the request, watches, kills and reports."""
+
+import os
+import resource
+import select
+import signal
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from strop.sandbox.wire import CASE, HEADER, REQUEST, RESULT, Request, pack_result
+from strop.sandbox.zygote import meter, rootfs, untrusted
+from strop.sandbox.zygote.place import Place
+from strop.sandbox.zygote.seccomp import SocketPolicy
+from strop.sandbox.zygote.untrusted import Child
+from strop.sandbox.zygote.watch import Streams, Watch
+
+_SIGXFSZ, _SIGXCPU = signal.SIGXFSZ, signal.SIGXCPU
+_REQUEST_S = 60.0
+_COMING_AND_GOING = 8
+"""How many of our own processes may start while a run lives, in tiers that share the user."""
+_STATUS_OF_LIMIT = {
+    "wall_s": "timeout",
+    "cpu_s": "timeout",
+    "memory_bytes": "oom",
+    "output_bytes": "output_limit",
+    "file_bytes": "disk_full",
+    "disk_bytes": "disk_full",
+}
+
+
+@dataclass(slots=True)
+class Run:
+    """One request in one place."""
+
+    job: socket.socket
+    place: Place
+    child: Child
+    request: Request
+    sockets: SocketPolicy
+
+    @property
+    def root(self) -> int | None:
+        """Below which process everything of this run is; None: this is its namespace's first."""
+        return None if self.place.ground.has_namespaces else os.getpid()
+
+
+def receive_request(job: socket.socket) -> Request | None:
+    """Read the request from a job's socket; None when the client has gone away."""
+    job.settimeout(_REQUEST_S)
+    try:
+        head = _receive_exactly(job, HEADER.size)
+        tag, size = HEADER.unpack(head)
+        return Request.unpack(_receive_exactly(job, size)) if tag == REQUEST else None
+    except (EOFError, OSError):
+        return None
+    finally:
+        job.settimeout(None)
+
+
+def _receive_exactly(job: socket.socket, size: int) -> bytes:
+    buffer = bytearray(size)
+    view = memoryview(buffer)
+    while view:
+        count = job.recv_into(view)
+        if count == 0:
+            raise EOFError
+        view = view[count:]
+    return bytes(buffer)
+
+
+def supervise(run: Run) -> None:
+    """Carry out a request and report; whatever it has started is dead afterwards."""
+    started_at = time.monotonic()
+    stdin, cases = run.request.stdin, run.request.cases
+    run.request = replace(run.request, limits=_real_limits(run))
+    emptied = None if cases is None else ()
+    with suppress(BrokenPipeError):
+        run.child.send(replace(run.request, stdin=b"", cases=emptied))
+    if cases is None:
+        _supervise_one(run, stdin, started_at)
+    else:
+        _supervise_cases(run, cases)
+
+
+def _real_limits(run: Run) -> dict[str, float]:
+    """Raise the limit on processes by those that the kernel counts beside this run's."""
+    ground, limits = run.place.ground, dict(run.request.limits)
+    if not ground.has_namespaces and not ground.switches_user:
+        limits["pid_count"] += meter.count_threads(run.place.uid) + _COMING_AND_GOING
+    return limits
+
+
+def _supervise_one(run: Run, stdin: bytes, started_at: float) -> None:
+    child = run.child
+    watch = Watch(
+        run.job,
+        Streams(child.stdin_fd, child.stdout_fd, child.stderr_fd),
+        child.pidfd,
+        run.request,
+        stdin,
+        started_at,
+        measure=lambda: _measure(run),
+        send_signal=lambda number: _signal_group(child.pid, number),
+    )
+    child.stdin_fd = -1
+    watch.run()
+    wall_s = watch.wall_s
+    status, used = _reap(run, watch)
+    if watch.ended_by == "client":
+        return
+    head = _report(run, watch, status)
+    head["wall_s"] = wall_s
+    head["cpu_s"] = max(head["cpu_s"], used.ru_utime + used.ru_stime)
+    head["peak_bytes"] = max(watch.peak_bytes, used.ru_maxrss * 1024)
+    trouble = _read_trouble(child.trouble_fd)
+    if trouble:
+        head["trouble"] = trouble
+    blobs = [b"".join(output.kept) for output in watch.outputs.values()]
+    if run.request.collect and not trouble:
+        blobs.append(_collect(run))
+    _send(run.job, pack_result(RESULT, head, blobs))
+
+
+def _reap(run: Run, watch: Watch) -> tuple[int, resource.struct_rusage]:
+    """Wait for the run's first process, and kill all that is left of the run."""
+    if watch.ended_by is not None:
+        meter.kill_below(run.root)
+    _, status, used = os.wait4(run.child.pid, 0)
+    if meter.pids_below(run.root):
+        meter.kill_below(run.root)
+    meter.reap_orphans(frozenset())
+    return status, used
+
+
+def _report(run: Run, watch: Watch, status: int) -> dict[str, Any]:
+    """Put how a run ended into words."""
+    stdout, stderr = watch.outputs.values()
+    code = os.waitstatus_to_exitcode(status)
+    limit = watch.ended_by or _limit_behind(run, code, stderr.kept)
+    if limit is not None:
+        word = _STATUS_OF_LIMIT[limit]
+    else:
+        word = "ok" if code == 0 else "nonzero" if code > 0 else "signal"
+    totals = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "status": word,
+        "limit": limit,
+        "exit_code": code if code >= 0 else None,
+        "signal": -code if code < 0 else None,
+        "stdout_bytes": stdout.count,
+        "stderr_bytes": stderr.count,
+        "wall_s": watch.wall_s,
+        "cpu_s": totals.ru_utime + totals.ru_stime,
+        "peak_bytes": watch.peak_bytes,
+    }
+
+
+def _limit_behind(run: Run, code: int, stderr: list[bytes]) -> str | None:
+    """Tell which limit the run itself ran into, where its end shows that."""
+    if code == 0:
+        return None
+    if code == -_SIGXCPU:
+        return "cpu_s"
+    if code == -_SIGXFSZ:
+        return "file_bytes"
+    last_line = b"".join(stderr[-2:]).rstrip().rpartition(b"\n")[2]
+    if last_line.startswith(b"MemoryError"):
+        return "memory_bytes"
+    if run.place.ground.has_namespaces and rootfs.is_box_full(run.place.box):
+        return "disk_bytes"
+    return None
+
+
+def _measure(run: Run) -> meter.Usage:
+    used = meter.measure(meter.pids_below(run.root), int(run.request.limits["memory_bytes"]))
+    dead = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return meter.Usage(used.memory_bytes, used.cpu_s + dead.ru_utime + dead.ru_stime)
+
+
+def _signal_group(pid: int, number: int) -> None:
+    with suppress(OSError):
+        os.killpg(pid, number)
+
+
+def _read_trouble(fd: int) -> str:
+    os.set_blocking(fd, False)
+    with suppress(BlockingIOError):
+        return os.read(fd, 4096).decode(errors="replace")
+    return ""
+
+
+def _collect(run: Run) -> bytes:
+    """Read the wanted files through a new confined process, now that all others are dead."""
+    child = untrusted.spawn(run.place, run.sockets)
+    largest = run.request.collect_bytes
+    argv = ("collect", str(largest), *run.request.collect)
+    limits = {**run.request.limits, "address_space_bytes": 0, "wall_s": 10.0, "cpu_s": 10.0}
+    child.send(Request("files", limits, argv=argv))
+    parts = []
+    while chunk := os.read(child.stdout_fd, 1 << 16):
+        parts.append(chunk)
+    os.waitpid(child.pid, 0)
+    child.close()
+    return b"".join(parts)[HEADER.size :]
+
+
+def _supervise_cases(run: Run, cases: tuple[bytes, ...]) -> None:
+    """Run the same code once for each stdin; a case that fails does not touch the others."""
+    for stdin in cases:
+        head, blobs = _supervise_case(run, stdin)
+        if head is None:
+            return
+        _send(run.job, pack_result(CASE, head, blobs))
+    run.child.requests.close()
+    meter.kill_below(run.root)
+    _send(run.job, pack_result(RESULT, {"status": "ok"}, []))
+
+
+def _supervise_case(run: Run, stdin: bytes) -> tuple[dict[str, Any] | None, list[bytes]]:
+    started_at = time.monotonic()
+    stdin_r, stdin_w = os.pipe2(os.O_CLOEXEC)
+    stdout_r, stdout_w = os.pipe2(os.O_CLOEXEC)
+    stderr_r, stderr_w = os.pipe2(os.O_CLOEXEC)
+    far = [stdin_r, stdout_w, stderr_w]
+    requests = run.child.requests
+    with suppress(OSError):
+        socket.send_fds(requests, [b"c"], far)
+    for fd in far:
+        os.close(fd)
+    watch = Watch(
+        run.job,
+        Streams(stdin_w, stdout_r, stderr_r),
+        requests.fileno(),
+        run.request,
+        stdin,
+        started_at,
+        measure=lambda: _measure(run),
+        send_signal=lambda _: None,
+    )
+    watch.run()
+    wall_s = watch.wall_s
+    spared = frozenset([run.child.pid])
+    if watch.ended_by is not None or len(meter.pids_below(run.root)) > 1:
+        meter.kill_below(run.root, spared)
+        meter.reap_orphans(spared)
+    watch.close()
+    for fd in (stdout_r, stderr_r):
+        os.close(fd)
+    if watch.ended_by == "client":
+        return None, []
+    head = _report_case(run, watch)
+    head["wall_s"] = wall_s
+    return head, [b"".join(output.kept) for output in watch.outputs.values()]
+
+
+def _report_case(run: Run, watch: Watch) -> dict[str, Any]:
+    """Read how the case ended from the process that forked it."""
+    requests = run.child.requests
+    is_ready = select.select([requests], [], [], 2.0)[0]
+    told = requests.recv(untrusted.EXIT.size, socket.MSG_WAITALL) if is_ready else b""
+    if len(told) < untrusted.EXIT.size:
+        # Code can kill the process that forked it, to its own harm only.
+        head = _report(run, watch, signal.SIGKILL)
+        trouble = _read_trouble(run.child.trouble_fd)
+        return {**head, "trouble": trouble} if trouble else head
+    status, user_s, system_s, peak_kilobytes = untrusted.EXIT.unpack(told)
+    head = _report(run, watch, status)
+    head["cpu_s"] = user_s + system_s
+    head["peak_bytes"] = max(watch.peak_bytes, peak_kilobytes * 1024)
+    return head
+
+
+def _send(job: socket.socket, frame: bytes) -> None:
+    """Report to the client; one that has gone away, or reads nothing for long, misses it."""
+    job.settimeout(_REQUEST_S)
+    with suppress(OSError):
+        job.sendall(frame)
