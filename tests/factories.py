@@ -109,11 +109,11 @@ class AnUpload:
 
 
 def an_upload(folder: Path, *, tree: Mapping[str, str] | None = None, **wheel: Any) -> AnUpload:
-    """A wheel with its source; without `tree` the tree follows from the wheel's name and version."""
+    """A wheel with its source, whose tree follows from the wheel's name when none is given."""
     path = a_wheel(folder, **wheel)
     if wheel.get("is_foreign"):
         return AnUpload(path, None, {"wheel_sha256": sha256_of(path)})
-    source = a_source(folder, tree or {"pyproject.toml": path.name})
+    source = a_source(folder / path.stem, tree or {"pyproject.toml": path.name})
     fields = {
         "wheel_sha256": sha256_of(path),
         "source_sha256": sha256_of(source),

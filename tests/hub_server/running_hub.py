@@ -94,7 +94,6 @@ def _start(data: Path, log: IO[str], variables: dict[str, str]) -> subprocess.Po
         f"STROP_HUB_{name.upper()}": value for name, value in variables.items()
     }
     command = [
-        Path(sys.executable).with_name("strop"),
         "hub",
         "serve",
         "--data",
@@ -104,7 +103,7 @@ def _start(data: Path, log: IO[str], variables: dict[str, str]) -> subprocess.Po
         "--json",
     ]
     return subprocess.Popen(
-        command,
+        [str(Path(sys.executable).with_name("strop")), *command],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=log,
