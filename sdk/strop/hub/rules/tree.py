@@ -101,4 +101,5 @@ def _link_problem(path: str, targets: Mapping[str, str], places: set[str]) -> st
             place.pop()
             pending.append(targets[where])
     where = "/".join(place)
-    return "leads to a folder that holds it" if f"{path}/".startswith(f"{where}/") else None
+    is_above = not where or f"{path}/".startswith(f"{where}/")
+    return "leads to a folder that holds it" if is_above else None
