@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -67,39 +70,39 @@ def _determinism(
 
 
 def _ask(request: dict[str, Any], hash_seed: str) -> dict[str, Any]:
-    reading, writing = os.pipe()
-    command = [sys.executable, "-m", "strop.testing.worker", json.dumps(request), str(writing)]
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
+    # Files, not pipes: what the author's code leaves running must not keep us waiting.
+    with tempfile.TemporaryFile() as reply, tempfile.TemporaryFile() as output:
+        number = reply.fileno()
         child = subprocess.Popen(
-            command,
-            pass_fds=(writing,),
+            [sys.executable, "-m", "strop.testing.worker", json.dumps(request), str(number)],
+            pass_fds=(number,),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
             env=environment,
             start_new_session=True,
         )
-    finally:
-        os.close(writing)
-    return _await_reply(child, reading)
+        try:
+            exit_code = child.wait(TIME_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            return _no_reply(f"It takes longer than {TIME_LIMIT_S:.0f} s")
+        finally:
+            _end_session(child)
+        reply.seek(0)
+        line = reply.read()
+        if line.endswith(b"\n"):
+            answer: dict[str, Any] = json.loads(line)
+            return answer
+        output.seek(0)
+        tail = output.read().decode("utf-8", "replace")[-_TAIL_CHARS:].strip()
+        return _no_reply(f"The process ended with exit code {exit_code}: {tail}")
 
 
-def _await_reply(child: subprocess.Popen[bytes], reading: int) -> dict[str, Any]:
-    try:
-        output, _ = child.communicate(timeout=TIME_LIMIT_S)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.communicate()
-        os.close(reading)
-        return _no_reply(f"It takes longer than {TIME_LIMIT_S:.0f} s")
-    with os.fdopen(reading, encoding="ascii") as reply:
-        line = reply.readline()
-    if line.endswith("\n"):
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-    tail = output.decode("utf-8", "replace")[-_TAIL_CHARS:].strip()
-    return _no_reply(f"The process ended with exit code {child.returncode}: {tail}")
+def _end_session(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
 
 
 def _no_reply(error: str) -> dict[str, Any]:

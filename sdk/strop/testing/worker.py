@@ -111,7 +111,6 @@ def _network_finding(touched: list[str]) -> dict[str, str]:
 
 
 def _finding(check: str, verdict: str, message: str) -> dict[str, str]:
-    # Shortened: the whole reply must fit into a pipe's buffer.
     return {"check": check, "verdict": verdict, "message": message[:_MESSAGE_CHARS]}
 
 
