@@ -19,7 +19,6 @@ from strop.hub.wire import API_PREFIX, PublishedFile
 Progress = Callable[[int, int], None]
 """Told how many bytes of how many have gone."""
 
-_CHUNK_BYTES = 1 << 18
 _STALE_PART_S = 3600.0
 
 
@@ -91,7 +90,8 @@ def _receive_some(transport: Transport, file: PublishedFile, sink: BufferedRando
     ) as response:
         written_bytes = _place(response, sink, offset)
         with transport.faults():
-            for chunk in response.iter_raw(_CHUNK_BYTES):
+            # As the chunks come: what has been received when the connection breaks is kept.
+            for chunk in response.iter_raw():
                 written_bytes += len(chunk)
                 if written_bytes > file.size_bytes:
                     raise _wrong_size(file, f"more than {file.size_bytes}")
