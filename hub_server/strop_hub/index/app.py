@@ -59,7 +59,7 @@ class IndexApp:
                 await self._serve_page(scope, send, None, rest)
             case ["owners", owner, "simple", *rest] if len(rest) <= 2:
                 await self._serve_page(scope, send, owner, rest)
-            case ["owners", owner, "files", name, filename]:
+            case ["owners", owner, "files", name, filename] if filename.isprintable():
                 await self._serve_file(scope, receive, send, (owner, name, filename))
             case _:
                 await self._app(scope, receive, send)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from packaging.utils import canonicalize_name
 from sqlalchemy import ColumnElement, Integer, and_, case, exists, literal, or_, select
 from sqlalchemy.orm import Session
 
@@ -136,20 +137,26 @@ def _conditions(wanted: EnvironmentFilter) -> list[ColumnElement[bool]]:
         Environment.search_text.contains(word, autoescape=True) for word in _words(wanted.text)
     ]
     if wanted.owner:
-        conditions.append(Owner.name == wanted.owner)
+        conditions.append(Owner.name == canonicalize_name(_storable(wanted.owner)))
     if wanted.category:
-        conditions.append(Environment.category == wanted.category)
+        conditions.append(Environment.category == _storable(wanted.category))
     if wanted.tag:
         conditions.append(
             exists().where(
-                EnvironmentTag.environment_id == Environment.id, EnvironmentTag.tag == wanted.tag
+                EnvironmentTag.environment_id == Environment.id,
+                EnvironmentTag.tag == _storable(wanted.tag),
             )
         )
     return conditions
 
 
 def _words(text: str) -> list[str]:
-    return text.lower().replace("\0", " ").split()[:_MAX_SEARCH_WORDS]
+    return _storable(text).lower().split()[:_MAX_SEARCH_WORDS]
+
+
+def _storable(text: str) -> str:
+    """Without what some databases refuse as a parameter."""
+    return text.replace("\0", " ")
 
 
 def _rank(text: str) -> ColumnElement[int]:

@@ -59,7 +59,7 @@ def render_readme(text: str) -> str:
     """
     if not _is_cheap(text):
         return f"<pre>{html.escape(text)}</pre>"
-    rendered = _highlight(markdown.variants["GFM"](text.replace("\0", "\ufffd")))
+    rendered = _highlight(markdown.variants["GFM"](_storable(text)))
     cleaned = nh3.clean(
         rendered,
         tags=ALLOWED_TAGS - {"nav"},
@@ -72,6 +72,11 @@ def render_readme(text: str) -> str:
     # The engine gives every heading a link without text, which a keyboard would stop at.
     cleaned = _EMPTY_ANCHOR.sub("", cleaned)
     return _HEADING.sub(lambda found: found[1] + str(min(6, int(found[2]) + 1)), cleaned)
+
+
+def _storable(text: str) -> str:
+    """The text without what the engine, or UTF-8, has no form for."""
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 def _is_cheap(text: str) -> bool:
