@@ -73,7 +73,7 @@ def init(settings: Settings, admin: str, *, with_sdk: bool = True) -> InitResult
         HubError: `admin` is no usable name, or the hub has another administrator.
     """
     with open_hub(settings) as hub:
-        token = hub.database.write(lambda session: _ensure_admin(session, admin))
+        token = hub.database.write(lambda session: _ensure_admin(session, admin, settings))
         name = normalize_name(admin)
         if not with_sdk:
             return InitResult(name, token, None)
@@ -200,7 +200,7 @@ def _write(settings: Settings, fn: Callable[[Session], T]) -> T:
         return hub.database.write(fn)
 
 
-def _ensure_admin(session: Session, admin: str) -> str | None:
+def _ensure_admin(session: Session, admin: str, settings: Settings) -> str | None:
     name = normalize_name(admin)
     user = session.scalar(
         select(User).join(User.owner).where(Owner.name == name).options(joinedload(User.owner))
@@ -213,7 +213,11 @@ def _ensure_admin(session: Session, admin: str) -> str | None:
                 f"Add an administrator with `strop hub user add {name} --admin`."
             )
         user = accounts.add_user(session, name, is_admin=True)
-        request = TokenRequest(label="made by strop hub init", scopes=[Scope.ADMIN])
+        request = TokenRequest(
+            label="made by strop hub init",
+            scopes=[Scope.ADMIN],
+            expires_at=accounts.expiry(settings.token_lifetime_days),
+        )
         token, _ = accounts.add_token(session, user, request)
         _note(session, "init", name)
     if not user.is_admin:
