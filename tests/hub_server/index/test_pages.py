@@ -3,6 +3,7 @@
 import json
 from datetime import datetime, timedelta, timezone
 from html.parser import HTMLParser
+from typing import Any
 
 from strop_hub.index.negotiation import Form
 from strop_hub.index.pages import IndexFile, render_listing, render_project
@@ -23,9 +24,9 @@ def a_file(version: str = "1.0", **changes: object) -> IndexFile:
     return IndexFile(**(fields | changes))  # type: ignore[arg-type]
 
 
-def as_json(*files: IndexFile) -> dict[str, object]:
+def as_json(*files: IndexFile) -> dict[str, Any]:
     page = render_project("maze-env", files, "../../owners/{owner}/files")
-    document: dict[str, object] = json.loads(page.by_form[Form.JSON_V1].body)
+    document: dict[str, Any] = json.loads(page.by_form[Form.JSON_V1].body)
     return document
 
 
@@ -70,7 +71,7 @@ def test_versions_are_listed_once_and_in_order() -> None:
 
 
 def test_a_file_without_metadata_of_its_own_does_not_promise_any() -> None:
-    (entry,) = as_json(a_file(metadata_sha256=None))["files"]  # type: ignore[misc, var-annotated]
+    (entry,) = as_json(a_file(metadata_sha256=None))["files"]
     (anchor,) = anchors(a_file(metadata_sha256=None))
 
     assert entry["core-metadata"] is False
@@ -90,7 +91,7 @@ def test_html_carries_what_json_does() -> None:
 
 
 def test_a_yank_without_a_reason_is_true_and_an_empty_attribute() -> None:
-    (entry,) = as_json(a_file(yanked=True))["files"]  # type: ignore[misc, var-annotated]
+    (entry,) = as_json(a_file(yanked=True))["files"]
     (anchor,) = anchors(a_file(yanked=True))
 
     assert entry["yanked"] is True
@@ -98,7 +99,7 @@ def test_a_yank_without_a_reason_is_true_and_an_empty_attribute() -> None:
 
 
 def test_the_plus_of_a_local_version_is_escaped_in_addresses_only() -> None:
-    (entry,) = as_json(a_file("1.0+git.5"))["files"]  # type: ignore[misc, var-annotated]
+    (entry,) = as_json(a_file("1.0+git.5"))["files"]
 
     assert entry["url"].endswith("/maze_env-1.0%2Bgit.5-py3-none-any.whl")
     assert entry["filename"] == "maze_env-1.0+git.5-py3-none-any.whl"

@@ -91,11 +91,10 @@ def test_private_environments_are_listed_for_their_readers_alone(author: Author)
 
 
 def test_cursors_tell_nothing_of_what_is_hidden(author: Author) -> None:
-    with_gap, without = [], []
     for name in ("a", "b", "c"):
         author.publish(name)
     with author.hub.client() as client:
-        query = {"owner": author.owner, "limit": 2}
+        query = {"owner": author.owner, "limit": "2"}
         without = client.get(API, params=query).json()["next_cursor"]
         author.publish("hidden", visibility="private")
         with_gap = client.get(API, params=query).json()["next_cursor"]
