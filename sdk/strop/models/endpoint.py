@@ -22,6 +22,9 @@ CALL_HEADER = "idempotency-key"
 TRY_HEADER = "x-strop-try"
 """0 for a call's first try. Whoever records calls commits a call once, whatever its tries."""
 
+_ODD_SHAPES = (AttributeError, KeyError, IndexError, TypeError, ValueError)
+"""What reading a document raises whose members are of other types than its dialect says."""
+
 
 class Connecting(TypedDict, total=False):
     """How a client reaches its server; every client takes these as keyword arguments."""
@@ -74,12 +77,12 @@ class Endpoint:
         self.retry = retry or RetryPolicy()
         self._is_owner = pool is None
         self._pool = pool or HttpPool(limits)
-        self._headers = (
+        self._headers: tuple[tuple[str, str], ...] = (
             ("content-type", "application/json"),
             ("accept-encoding", ACCEPTED),
             ("user-agent", "strop"),
-            *((name.lower(), value) for name, value in (headers or {}).items()),
         )
+        self._headers = self.with_headers(headers or {})._headers
 
     def with_headers(self, headers: Mapping[str, str]) -> Endpoint:
         """The same way, over the same connections, with further headers."""
@@ -110,9 +113,15 @@ class Endpoint:
         async def try_once(try_index: int) -> Completion:
             marks = ((CALL_HEADER, key), (TRY_HEADER, str(try_index)))
             request = Request("POST", self.url, self._headers + marks, content)
-            if fold is None:
-                return parse(await self._whole(request))
-            return parse(await self._streamed(request, fold()))
+            try:
+                if fold is None:
+                    return parse(await self._whole(request))
+                return parse(await self._streamed(request, fold()))
+            except _ODD_SHAPES as error:
+                raise ModelReplyError(
+                    f"{self.where} answered in a shape of its own ({error!r}):"
+                    " check that the client's dialect is the server's"
+                ) from error
 
         return await call_with_retries(try_once, self.retry)
 
@@ -152,6 +161,8 @@ class Endpoint:
             document_or_none = fold.finish()
             if document_or_none is None:
                 raise ModelReplyError(f"{self.where} cut its stream before the end mark")
+            if document_or_none.get("error"):
+                raise embedded_refusal(document_or_none["error"], self.where)
             return Reply(document_or_none, response.elapsed_s, self.where)
 
     def _feed(self, fold: Fold, events: Iterable[bytes]) -> None:

@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias, Unpack
 
-from strop.errors import ConfigError, ModelReplyError, ModelRequestError
+from strop.errors import ConfigError, ModelReplyError
 from strop.models.endpoint import Connecting, Endpoint
+from strop.models.part import encode_chat_part
 from strop.models.reply.chat import read_chat
 from strop.models.reply.stream import ChatFold
-from strop.types import JSON, Completion, Message, Part, Sampling, ToolSpec
+from strop.types import JSON, Completion, Message, Sampling, ToolSpec
 
 Engine: TypeAlias = Literal["vllm", "sglang", "llama.cpp"]
 
@@ -186,7 +187,7 @@ def encode_message(message: Message, reasoning_field: str | None = None) -> dict
     """A message as chat completions have it."""
     content: JSON = message.content if isinstance(message.content, str) else None
     if not isinstance(message.content, str):
-        content = [_encode_part(part) for part in message.content]
+        content = [encode_chat_part(part) for part in message.content]
     encoded: dict[str, JSON] = {"role": message.role, "content": content}
     if message.role == "tool":
         encoded["tool_call_id"] = message.tool_call_id
@@ -205,19 +206,3 @@ def encode_message(message: Message, reasoning_field: str | None = None) -> dict
     if reasoning_field is not None and message.reasoning is not None:
         encoded[reasoning_field] = message.reasoning
     return encoded
-
-
-def _encode_part(part: Part) -> dict[str, JSON]:
-    if part.kind == "text":
-        return {"type": "text", "text": part.text or ""}
-    if part.url is None:
-        raise ModelRequestError(
-            f"a part of kind {part.kind} has no URL ({part.digest or 'no digest'}):"
-            " read its blob into a data: URL before the call"
-        )
-    if part.kind == "image":
-        return {"type": "image_url", "image_url": {"url": part.url}}
-    head, _, content = part.url.partition(";base64,")
-    media_type = part.media_type or head.removeprefix("data:")
-    sound = media_type.removeprefix("audio/").removeprefix("x-").replace("mpeg", "mp3")
-    return {"type": "input_audio", "input_audio": {"data": content, "format": sound}}

@@ -13,6 +13,9 @@ from strop.errors import ModelError
 
 T = TypeVar("T")
 
+# Dice of its own: the global ones belong to whoever seeded them.
+_dice = random.Random()  # noqa: S311
+
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
@@ -36,8 +39,8 @@ class RetryPolicy:
 
     def wait_s(self, tried_count: int, retry_after_s: float | None) -> float:
         """How long to wait after `tried_count` tries."""
-        ceiling = min(self.longest_s, self.base_s * 2.0 ** (tried_count - 1))
-        backoff = random.uniform(0.0, ceiling)  # noqa: S311 - jitter is no secret
+        ceiling = min(self.longest_s, self.base_s * 2.0 ** min(tried_count - 1, 60))
+        backoff = _dice.uniform(0.0, ceiling)
         # Jitter on top of what was asked for, so that callers turned away together part.
         return backoff if retry_after_s is None else retry_after_s + backoff
 

@@ -166,7 +166,7 @@ class Connection(asyncio.Protocol):
                 if kind is h11.Data:
                     exchange.on_chunk(bytes(cast("h11.Data", event).data))
                 elif kind is h11.Response:
-                    exchange.on_head(cast("h11.Response", event))
+                    self._take_head(exchange, cast("h11.Response", event))
                 elif kind is h11.EndOfMessage:
                     exchange.on_end()
                     return
@@ -175,6 +175,12 @@ class Connection(asyncio.Protocol):
         except h11.RemoteProtocolError as error:
             exchange.on_error(self._protocol_error(exchange, error))
             self.abort()
+
+    def _take_head(self, exchange: Exchange, head: h11.Response) -> None:
+        # h11 bounds only what is incomplete, and one read may bring more than the limit.
+        if sum(len(name) + len(value) for name, value in head.headers) > HEADER_BYTES:
+            raise h11.RemoteProtocolError(f"headers of more than {HEADER_BYTES} bytes")
+        exchange.on_head(head)
 
     def _protocol_error(self, exchange: Exchange, error: Exception) -> ModelError:
         if exchange.status:

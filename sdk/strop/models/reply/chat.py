@@ -186,8 +186,7 @@ def _policy_version(choice: Mapping[str, Any]) -> int | None:
 
 def _leftovers(document: Mapping[str, Any], choice: Mapping[str, Any]) -> dict[str, Any]:
     raw = _rest(document, _READ_OF_REPLY | {"usage"})
-    usage = document.get("usage")
-    if isinstance(usage, dict) and (more := _rest(usage, _READ_OF_USAGE)):
+    if more := _usage_leftovers(document.get("usage")):
         raw["usage"] = more
     left = _rest(choice, _READ_OF_CHOICE)
     meta = left.get("meta_info")
@@ -201,6 +200,16 @@ def _leftovers(document: Mapping[str, Any], choice: Mapping[str, Any]) -> dict[s
     if isinstance(message, dict) and (more := _rest(message, _READ_OF_MESSAGE)):
         raw["message"] = more
     return raw
+
+
+def _usage_leftovers(usage: Any) -> dict[str, Any]:
+    if not isinstance(usage, dict):
+        return {}
+    left = _rest(usage, _READ_OF_USAGE)
+    details = left.get("prompt_tokens_details")
+    if isinstance(details, dict) and details.keys() == {"cached_tokens"}:
+        del left["prompt_tokens_details"]
+    return left
 
 
 def _rest(members: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:

@@ -57,19 +57,20 @@ def read_usage(counts: Any, tokens: Tokens | None = None) -> Usage | None:
         if tokens is None or tokens.prompt_ids is None or tokens.ids is None:
             return None
         return Usage(len(tokens.prompt_ids), len(tokens.ids))
-    prompt_count = _count(counts.get("prompt_tokens", counts.get("input_tokens")))
+    prompt_count = count_of(counts.get("prompt_tokens", counts.get("input_tokens")))
     details = counts.get("prompt_tokens_details") or counts.get("input_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
     if cached is None:
         cached = counts.get("prompt_cache_hit_tokens")
     return Usage(
         prompt_count,
-        _count(counts.get("completion_tokens", counts.get("output_tokens"))),
-        min(_count(cached), prompt_count),
+        count_of(counts.get("completion_tokens", counts.get("output_tokens"))),
+        min(count_of(cached), prompt_count),
     )
 
 
-def _count(value: Any) -> int:
+def count_of(value: Any) -> int:
+    """A count that an engine sent, ≥ 0; 0 for what is no number."""
     is_number = isinstance(value, int | float) and math.isfinite(value)
     return max(0, int(value)) if is_number else 0
 

@@ -1,0 +1,72 @@
+"""CPU that one chat call costs the client, with 256 and with 4,096 calls in flight.
+
+The server runs in a process of its own and its CPU does not count. Every call asks for something
+else, and every reply is compared with what the engine must answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import resource
+import statistics
+import time
+
+from strop.models.openai import OpenAIModel
+from strop.types import Message, Sampling
+from tests.model_server import serve_in_a_process
+
+SYSTEM = "You are a careful assistant. Answer with the reversed text and nothing else. " * 4
+
+
+async def _worker(model: OpenAIModel, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        text = f"request {number} of this run, please"
+        messages = [Message("system", SYSTEM), Message("user", text)]
+        completion = await model.complete(messages, (), Sampling(temperature=1.0, max_tokens=256))
+        if completion.text != text[::-1] or completion.finish_reason != "stop":
+            raise SystemExit(f"wrong reply to {text!r}: {completion}")
+
+
+async def _measure(base_url: str, in_flight: int, rounds: int) -> float:
+    """CPU milliseconds a call, connections opened beforehand."""
+    model = OpenAIModel("tiny", base_url)
+    try:
+        await asyncio.gather(*(_worker(model, n, 1) for n in range(in_flight)))
+        gc.collect()
+        began = time.process_time()
+        await asyncio.gather(*(_worker(model, n * rounds, rounds) for n in range(in_flight)))
+        return (time.process_time() - began) / (in_flight * rounds) * 1000
+    finally:
+        await model.close()
+
+
+def _allow_sockets(count: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < count <= hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="end with one JSON object")
+    parser.add_argument("--repeats", type=int, default=3, help="the median of so many is given")
+    arguments = parser.parse_args()
+    _allow_sockets(8192)
+    figures = {}
+    with serve_in_a_process() as base_url:
+        for in_flight, rounds in ((256, 16), (4096, 2)):
+            runs = [
+                asyncio.run(_measure(base_url, in_flight, rounds)) for _ in range(arguments.repeats)
+            ]
+            figures[f"cpu_ms_{in_flight}"] = round(statistics.median(runs), 4)
+            spread = ", ".join(f"{run:.3f}" for run in runs)
+            print(f"{in_flight:5} in flight: {statistics.median(runs):.3f} ms a call ({spread})")
+    if arguments.json:
+        print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
