@@ -19,7 +19,7 @@ DIGEST := $(shell git hash-object pyproject.toml | cut -c1-12)
 HUB := $(VENV)/.installed-hub-$(DIGEST)
 DEV := $(VENV)/.installed-dev-$(DIGEST)
 BIN := $(VENV)/bin
-INSTALL := $(if $(shell command -v uv),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install)
+INSTALL := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install -qq)
 CHECKED := sdk hub_server environments migrations demo tests
 
 .PHONY: help demo hub test test-all check fix bench docs clean
@@ -76,10 +76,11 @@ $(BIN)/python:
 
 $(HUB): | $(BIN)/python
 	@echo "Installing strop[hub] into $(VENV)"
-	@$(INSTALL) --quiet -e '.[hub]'
+	@# A hub publishes the checkout that it runs from, which needs the build backend.
+	@$(INSTALL) -e '.[hub]' 'hatchling>=1.27'
 	@touch $@
 
 $(DEV): | $(BIN)/python
 	@echo "Installing strop[dev] into $(VENV)"
-	@$(INSTALL) --quiet -e '.[dev]'
+	@$(INSTALL) -e '.[dev]'
 	@touch $(HUB) $@

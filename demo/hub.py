@@ -23,11 +23,15 @@ _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class HubStartError(Exception):
-    """The hub's process ended, or is not ready in time; the message holds its last words."""
+    """A hub cannot be created, or its process ended or is not ready in time."""
 
 
 def create_hub(folder: Path, strop: Path = STROP, admin: str = "demo") -> str:
-    """Create a hub in a folder unless it is there; returns its administrator's token."""
+    """Create a hub in a folder unless it is there; returns its administrator's token.
+
+    Raises:
+        HubStartError: It cannot be created.
+    """
     token_file = folder / "admin-token"
     if token_file.exists():
         return token_file.read_text().strip()
@@ -36,9 +40,11 @@ def create_hub(folder: Path, strop: Path = STROP, admin: str = "demo") -> str:
     folder.mkdir(parents=True, exist_ok=True)
     arguments = ["init", "--data", str(folder / "hub"), "--admin", admin, "--json"]
     reply = subprocess.run(
-        [strop, "hub", *arguments], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
-    ).stdout
-    token: str = json.loads(reply)["token"]
+        [strop, "hub", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    )
+    if reply.returncode:
+        raise HubStartError(f"no hub could be created: {reply.stdout.strip()}")
+    token: str = json.loads(reply.stdout)["token"]
     partial = token_file.with_suffix(".partial")
     partial.unlink(missing_ok=True)
     partial.touch(mode=0o600)

@@ -1,0 +1,58 @@
+"""`make demo`: the whole journey with one command, as often as one likes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from demo.folder import STATE, demo_folder
+from demo.hub import STROP
+from strop import read_trajectories
+from tests.architecture.tree import ROOT
+
+pytestmark = pytest.mark.xdist_group("journey")
+
+DEMO = [sys.executable, "-m", "demo.run"]
+
+
+def hubs_of(folder: Path) -> list[str]:
+    """Command lines of running hubs that serve a folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if {str(STROP), "serve"} <= set(words) and any(
+            word.startswith(str(folder)) for word in words
+        ):
+            found.append(" ".join(words))
+    return found
+
+
+def test_the_demo_runs_64_rollouts_and_can_be_repeated() -> None:
+    for _ in range(2):
+        finished = subprocess.run(DEMO, cwd=ROOT, capture_output=True, text=True)
+        assert finished.returncode == 0, finished.stdout + finished.stderr
+        (line,) = [
+            each for each in finished.stdout.splitlines() if each.startswith("Trajectories:")
+        ]
+        trajectories = read_trajectories(ROOT / line.split()[-1])
+        assert len(trajectories) == 64
+        assert not [each for each in trajectories if each.failure is not None]
+    assert "already published" in finished.stdout
+    assert not hubs_of(demo_folder())
+
+
+def test_a_terminated_demo_leaves_no_hub_behind() -> None:
+    demo = subprocess.Popen(DEMO, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not hubs_of(STATE) and demo.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(demo.pid, signal.SIGTERM)
+    demo.wait(60)
+    assert not hubs_of(demo_folder())
