@@ -13,7 +13,7 @@ from tests.architecture.tree import ROOT, list_files
 # Bracketed so that this file does not find itself.
 _FORBIDDEN = {
     "a path of somebody's machine": re.compile(
-        r"(?<![\w.])/(?:wor[k]/|roo[t]/|Users/\w|hom[e]/\w|opt/(?:pypi|wheels))"
+        r"(?<![\w.])/(?:wor[k]/|roo[t]/(?!\.)|Users/\w|hom[e]/\w|opt/(?:pypi|wheels))"
     ),
     "the host of a package index": re.compile(
         r"pypi\.or[g]|pythonhosted\.or[g]|npmjs\.(?:or[g]|co[m])|(?:deb|security)\.debian\.or[g]"

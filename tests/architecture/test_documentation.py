@@ -100,3 +100,10 @@ def test_every_relative_link_leads_to_a_file(path: Path) -> None:
         return
     targets = _LINK.findall((ROOT / path).read_text())
     assert not [target for target in targets if not (ROOT / path.parent / target).exists()]
+
+
+def test_every_decision_is_in_the_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text()
+    pages = {path.name for path in folder.glob("*.md")} - {"README.md"}
+    assert not {page for page in pages if f"({page})" not in index}
