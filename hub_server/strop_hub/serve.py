@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import uvicorn
+from fastapi import FastAPI
 
 from strop.errors import ConfigError
 from strop_hub import admin
@@ -36,14 +37,15 @@ def serve(settings: Settings, *, started: Callable[[str], None] | None = None) -
         with admin.open_hub(settings) as hub:
             if not admin.has_users(hub):
                 logger.warning(NO_USERS.replace("DIR", str(settings.data)))
+        app = create_app(settings)
         if started is not None:
             started(settings.url)
-        _run(settings, listener)
+        _run(app, settings, listener)
 
 
-def _run(settings: Settings, listener: socket.socket) -> None:
+def _run(app: FastAPI, settings: Settings, listener: socket.socket) -> None:
     config = uvicorn.Config(
-        create_app(settings),
+        app,
         lifespan="on",
         log_config=None,
         access_log=False,

@@ -52,7 +52,8 @@ async def push(hub: Hub, caller: Caller, owner: str, body: Body, act: Act) -> Pu
         form = await receive(body.chunks, body.content_type, folder, parts, hub.workers.blob)
         visibility = read_visibility(form.fields.get("visibility"))
         candidate = await in_thread(hub.workers.archive, examine, form.files, form.fields)
-        order = Order(caller, owner, candidate, visibility, act)
+        target = f"{owner}/{candidate.facts.name}@{candidate.facts.version}"
+        order = Order(caller, owner, candidate, visibility, replace(act, target=target))
         receipt = await _publish(hub, order)
     return await in_thread(hub.workers.database, _answer, hub, order, receipt)
 
