@@ -180,7 +180,7 @@ def _search(
     }
     findings = [
         f"{path}:{line + window.count(_NEWLINE, 0, place)}: {places[place]}"
-        for place in sorted(places)
+        for place in sorted(places)[:_MAX_FINDINGS]
     ]
     return findings, max(end, searched)
 

@@ -15,7 +15,7 @@ from strop.hub.refs import EnvRef
 MAX_LINE_LENGTH = 512
 MAX_TAG_COUNT = 20
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _TAG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _ENTRY_POINT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -66,8 +66,8 @@ def dependencies(values: list[str]) -> list[str]:
     faults, requirements = [], []
     for value in values:
         try:
-            requirements.append(str(Requirement(value)))
-        except InvalidRequirement:
+            requirements.append(str(Requirement(line(value))))
+        except (InvalidRequirement, ValueError):
             faults.append(f"{value!a} is no requirement, such as httpx>=0.27")
     if faults:
         raise ValueError("; ".join(faults))
@@ -127,4 +127,6 @@ def urls(labelled: dict[str, str]) -> dict[str, str]:
     bad = [label for label, url in labelled.items() if not url.startswith(("https://", "http://"))]
     if bad:
         raise ValueError(f"{', '.join(sorted(bad))}: only http and https addresses")
+    for text in (*labelled, *labelled.values()):
+        line(text)
     return labelled
