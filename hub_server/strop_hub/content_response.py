@@ -16,9 +16,13 @@ PIECE_BYTES = 256 * 1024
 
 
 class ContentResponse(Response):
-    """An ASGI response that reads conditions and ranges from the request itself."""
+    """An ASGI response that reads conditions and ranges from the request itself.
 
-    def __init__(self, hub: Hub, content: Content) -> None:
+    `body` is the whole blob where the caller has read it already.
+    """
+
+    def __init__(self, hub: Hub, content: Content, body: bytes | None = None) -> None:
+        self._body = body
         self._storage = hub.storage
         self._limiter: CapacityLimiter = hub.workers.blob
         self._content = content
@@ -31,6 +35,10 @@ class ContentResponse(Response):
         if scope["method"] == "HEAD" or answer.length == 0:
             await _start(send, answer)
             await send({"type": "http.response.body", "body": b""})
+        elif self._body is not None:
+            await _start(send, answer)
+            piece = self._body[answer.start : answer.start + answer.length]
+            await send({"type": "http.response.body", "body": piece})
         elif answer.length <= PIECE_BYTES:
             body = await in_thread(
                 self._limiter, _read_piece, self._storage, self._content.sha256, answer
@@ -57,6 +65,15 @@ class ContentResponse(Response):
                 await send(message)
         finally:
             file.close()
+
+
+def read_local(storage: Storage, sha256: str) -> bytes | None:
+    """A small blob, if it lies on this machine; None when it is elsewhere or missing."""
+    path = storage.path(sha256)
+    try:
+        return None if path is None else path.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def size_of(storage: Storage, sha256: str) -> int:

@@ -13,7 +13,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from strop.errors import InvalidRefError
 from strop.hub.refs import normalize_name
 from strop_hub.content import Content
-from strop_hub.content_response import ContentResponse, size_of
+from strop_hub.content_response import (
+    PIECE_BYTES,
+    ContentResponse,
+    read_local,
+    size_of,
+)
 from strop_hub.errors import HubError
 from strop_hub.hub import Hub, in_thread
 from strop_hub.index import queries
@@ -104,24 +109,31 @@ class IndexApp:
         if scope["method"] not in ("GET", "HEAD"):
             await _send_plain(send, 405, b"Use GET or HEAD\n", [(b"allow", b"GET, HEAD")])
             return
-        content = await in_thread(self._hub.workers.database, _find, self._hub, names)
-        if content is None:
+        found, body = await in_thread(self._hub.workers.database, _find, self._hub, names)
+        if found is None:
             await _send_plain(send, 404, _NOT_FOUND)
             return
-        if content.size_bytes is None:
-            size = await in_thread(
-                self._hub.workers.blob, size_of, self._hub.storage, content.sha256
-            )
-            whole = Content(content.sha256, size, "text/plain; charset=utf-8", True)
-        else:
+        content = await self._content_of(found, body)
+        await ContentResponse(self._hub, content, body)(scope, receive, send)
+
+    async def _content_of(self, found: queries.FoundFile, body: bytes | None) -> Content:
+        if found.filename is not None and found.size_bytes is not None:
             kind = "application/octet-stream"
-            whole = Content(content.sha256, content.size_bytes, kind, True, content.filename)
-        await ContentResponse(self._hub, whole)(scope, receive, send)
+            return Content(found.sha256, found.size_bytes, kind, True, found.filename)
+        size = len(body) if body is not None else None
+        if size is None:
+            blob = self._hub.workers.blob
+            size = await in_thread(blob, size_of, self._hub.storage, found.sha256)
+        return Content(found.sha256, size, "text/plain; charset=utf-8", True)
 
 
-def _find(hub: Hub, names: tuple[str, str, str]) -> queries.FoundFile | None:
-    with hub.database.read() as session:
-        return queries.find_file(session, *names)
+def _find(hub: Hub, names: tuple[str, str, str]) -> tuple[queries.FoundFile | None, bytes | None]:
+    """The file, and its bytes where reading them at once saves a change of threads."""
+    with hub.database.engine.connect() as connection:
+        found = queries.find_file(connection, *names)
+    if found is None or (found.size_bytes or 0) > PIECE_BYTES:
+        return found, None
+    return found, read_local(hub.storage, found.sha256)
 
 
 def _normal_location(path: str, owner: str | None, rest: list[str]) -> str | None:

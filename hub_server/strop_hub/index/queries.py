@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, exists, func, select
+from sqlalchemy import ColumnElement, Connection, bindparam, exists, func, select
 from sqlalchemy.orm import Session
 
 from strop.hub.wire import FileKind
@@ -100,31 +100,33 @@ class FoundFile:
     """None for METADATA, which browsers show in place."""
 
 
-def find_file(session: Session, owner: str, name: str, filename: str) -> FoundFile | None:
+# Made once: making a statement costs as much as running it, and installers read many files.
+_FIND_FILE = (
+    select(File.sha256, File.size_bytes, File.metadata_sha256)
+    .join(Version, Version.id == File.version_id)
+    .join(Environment, Environment.id == File.environment_id)
+    .join(Environment.owner)
+    .where(Owner.name == bindparam("owner"), Environment.name == bindparam("name"))
+    .where(File.filename == bindparam("filename"), File.kind.in_(_KINDS))
+    .where(Version.status == VersionStatus.VISIBLE)
+    .where(Environment.visibility == Visibility.PUBLIC)
+)
+
+
+def find_file(connection: Connection, owner: str, name: str, filename: str) -> FoundFile | None:
     """The file, or with ``.metadata`` behind its name its METADATA; one row is read.
 
     The row decides at once, whatever open pages still say.
     """
     wanted = filename.removesuffix(METADATA_SUFFIX)
-    statement = (
-        select(File.sha256, File.size_bytes, File.metadata_sha256)
-        .join(Version, Version.id == File.version_id)
-        .join(Environment, Environment.id == File.environment_id)
-        .join(Environment.owner)
-        .where(Owner.name == owner, Environment.name == name, File.filename == wanted)
-        .where(File.kind.in_(_KINDS), Version.status == VersionStatus.VISIBLE, _is_public())
-    )
-    row = session.execute(statement).one_or_none()
+    parameters = {"owner": owner, "name": name, "filename": wanted}
+    row = connection.execute(_FIND_FILE, parameters).one_or_none()
     if row is None:
         return None
     sha256, size_bytes, metadata_sha256 = row
     if wanted == filename:
         return FoundFile(sha256, size_bytes, filename)
     return None if metadata_sha256 is None else FoundFile(metadata_sha256, None, None)
-
-
-def _is_public() -> ColumnElement[bool]:
-    return Environment.visibility == Visibility.PUBLIC
 
 
 def _is_shown() -> ColumnElement[bool]:
@@ -134,7 +136,7 @@ def _is_shown() -> ColumnElement[bool]:
         Version.id == File.version_id,
         Version.status == VersionStatus.VISIBLE,
     )
-    return _is_public() & has_file
+    return (Environment.visibility == Visibility.PUBLIC) & has_file
 
 
 def _yank_mark(reason: str | None) -> bool | str:

@@ -8,6 +8,7 @@ from strop.hub.wire import (
     API_PREFIX,
     EnvironmentDetail,
     EnvironmentPage,
+    Problem,
     ResolveRequest,
     ResolveResult,
     VersionDetail,
@@ -22,7 +23,10 @@ from strop_hub.registry import resolve, service
 from strop_hub.registry.queries import EnvironmentFilter
 
 # What reads a README waits for the storage, and so runs under the limit for blobs.
-router = APIRouter(prefix=API_PREFIX, tags=["registry"])
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem} for status in (401, 404, 422, 503)
+}
+router = APIRouter(prefix=API_PREFIX, tags=["registry"], responses=_REFUSALS)
 
 _ENVIRONMENT = "/environments/{owner}/{name}"
 _VERSION = _ENVIRONMENT + "/versions/{version}"
