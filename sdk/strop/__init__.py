@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from strop.evaluation import Report, evaluate, summarize
     from strop.hub.load import load
     from strop.hub.refs import EnvRef
+    from strop.limits import TimeLimits
     from strop.models.openai import OpenAIModel
     from strop.models.scripted import ScriptedModel
-    from strop.rubric import Reward, metric, reward
+    from strop.reward_function import Reward, group_reward, metric, reward
     from strop.runner import RunPlan, run
     from strop.sync import run_sync
     from strop.task import Task, TaskSet
@@ -48,12 +49,13 @@ _HOMES = {
     "OpenAIModel": "models.openai",
     "Part": "types",
     "Report": "evaluation",
-    "Reward": "rubric",
+    "Reward": "reward_function",
     "RunPlan": "runner",
     "Sampling": "types",
     "ScriptedModel": "models.scripted",
     "StropError": "errors",
     "Task": "task",
+    "TimeLimits": "limits",
     "TaskSet": "task",
     "ToolCall": "types",
     "ToolError": "errors",
@@ -61,10 +63,11 @@ _HOMES = {
     "Trajectory": "trajectory",
     "Usage": "types",
     "evaluate": "evaluation",
+    "group_reward": "reward_function",
     "load": "hub.load",
-    "metric": "rubric",
+    "metric": "reward_function",
     "read_trajectories": "trajectory_file",
-    "reward": "rubric",
+    "reward": "reward_function",
     "run": "runner",
     "run_sync": "sync",
     "summarize": "evaluation",
@@ -91,12 +94,14 @@ __all__ = [
     "StropError",
     "Task",
     "TaskSet",
+    "TimeLimits",
     "ToolCall",
     "ToolError",
     "ToolSpec",
     "Trajectory",
     "Usage",
     "evaluate",
+    "group_reward",
     "load",
     "metric",
     "read_trajectories",

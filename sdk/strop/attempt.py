@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
@@ -22,6 +22,11 @@ class Attempt:
     """How often the task was drawn before in this run, from 0."""
     member: int = 0
     """Place in the group, from 0."""
+
+    @property
+    def group(self) -> Attempt:
+        """The first member of its group: equal for all members."""
+        return self if self.member == 0 else replace(self, member=0)
 
     @property
     def environment_seed(self) -> int:

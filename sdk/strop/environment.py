@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from strop.attempt import Attempt
 from strop.episode import Episode
-from strop.errors import SettingsError
+from strop.errors import EnvironmentFaultError, SettingsError
+from strop.limits import TimeLimits
+from strop.reward_function import Reward, RewardFunction
 from strop.rollout import roll_out
-from strop.rubric import Reward, RewardFunction, Rubric
+from strop.rubric import Rubric
 from strop.task import Task, TaskSet
 from strop.threads import Threads
+from strop.tools import Tool, ToolLike
 from strop.trajectory import Trajectory
 from strop.types import EnvironmentIdentity, Message, Sampling, Seats, Settings
 
 TaskSource = TaskSet | Sequence[Task]
+
+StopCondition = Callable[[Episode], str | bool]
+
+Oracle = Callable[[Task], Any]
+"""``f(task)``: the reply, or the list of replies by turn, that scores the maximum."""
+
+_NO_LIMITS = TimeLimits()
 
 
 class Environment:
@@ -38,9 +49,13 @@ class Environment:
         tasks: Mapping[str, TaskSource] | TaskSource,
         rewards: Sequence[Reward | RewardFunction],
         episode: type[Episode] = Episode,
+        tools: Sequence[ToolLike | Callable[..., Any]] = (),
         max_turns: int = 100,
+        max_tokens: int | None = None,
+        time_limits: TimeLimits = _NO_LIMITS,
+        stop_when: Sequence[StopCondition] = (),
         system_prompt: str | None = None,
-        oracle: Any = None,
+        oracle: Oracle | None = None,
     ) -> None:
         """Define an environment.
 
@@ -48,7 +63,14 @@ class Environment:
             tasks: Task sets by split; a single one becomes the split ``train``.
             rewards: Reward functions and metrics; a plain function gets the weight 1.
             episode: How a task is played; by default one completion ends it.
+            tools: Typed functions, or tools of a server, that every episode offers besides
+                its class's own methods.
             max_turns: Completions after which an episode is truncated, ≥ 1.
+            max_tokens: Sampled tokens of all seats after which an episode is truncated, ≥ 1;
+                None sets no limit.
+            time_limits: Seconds that each stage may take.
+            stop_when: Conditions ``f(episode) -> str | bool`` that end an episode after a turn;
+                a string is the reason.
             system_prompt: Put before every task's prompt.
             oracle: A policy ``f(task) -> str | list[str]`` that scores the maximum; `strop env
                 check` holds it against the rubric.
@@ -56,13 +78,19 @@ class Environment:
         Raises:
             SettingsError: A value is out of its range.
         """
-        if max_turns < 1:
-            raise SettingsError(f"max_turns is {max_turns}. Allow at least one turn.")
+        if max_turns < 1 or (max_tokens is not None and max_tokens < 1):
+            raise SettingsError(
+                f"max_turns is {max_turns}, max_tokens {max_tokens}. Allow at least 1 of each."
+            )
         named = tasks if isinstance(tasks, Mapping) else {"train": tasks}
         self.tasks = {split: _task_set(source).named(split) for split, source in named.items()}
         """Task sets by split."""
-        self.rubric = Rubric(rewards)
+        self.rubric = Rubric(rewards, time_limits.reward_s)
+        self.tools = tuple(_as_tool(each) for each in tools)
         self.max_turns = max_turns
+        self.max_tokens = max_tokens
+        self.time_limits = time_limits
+        self.stop_when = tuple(stop_when)
         self.oracle = oracle
         self.identity = EnvironmentIdentity("local")
         """Filled in by `strop.load`."""
@@ -71,7 +99,7 @@ class Environment:
         self.strop_version = _strop_version()
         self.threads = Threads()
         """Where the `def` rewards and tools of this environment run."""
-        self._episode = _checked(episode)
+        self._episode = _checked(episode, self.rubric)
         self._system = () if system_prompt is None else (Message("system", system_prompt),)
 
     async def setup(self) -> None:
@@ -128,6 +156,47 @@ class Environment:
         """
         return await roll_out(self.start(task, attempt=attempt), model, sampling, queue_s)
 
+    def start_group(self, task: Task, size: int, *, attempt: Attempt | None = None) -> Group:
+        """A fresh group of episodes at one task, to be driven by hand.
+
+        Args:
+            task: The one that every member plays.
+            size: How many members, ≥ 1; they share the environment seed.
+            attempt: Identity of the first member; by default that of run seed 0.
+        """
+        return Group(self, task, size, attempt or self.attempt(task))
+
+    async def rollout_group(
+        self,
+        task: Task,
+        model: Seats,
+        size: int,
+        *,
+        attempt: Attempt | None = None,
+        sampling: Sampling | None = None,
+    ) -> list[Trajectory]:
+        """Run a model on one task several times at once and compare the members.
+
+        Args:
+            task: One of this environment's tasks, or any that suits it.
+            model: One model, or one for each seat.
+            size: How many members, ≥ 1; they share the environment seed.
+            attempt: Identity of the first member; by default that of run seed 0.
+            sampling: How to sample; its seed is replaced by each member's.
+        """
+        group = self.start_group(task, size, attempt=attempt)
+        rollouts = [
+            self.rollout(task, model, attempt=member, sampling=sampling)
+            for member in group.attempts
+        ]
+        return await self.score_group(await asyncio.gather(*rollouts))
+
+    async def score_group(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+        """Scored copies of the members of one group, each scored on its own before."""
+        if not self.rubric.has_group:
+            return list(trajectories)
+        return await self.rubric.score_group(trajectories, self.threads)
+
     async def score(self, trajectory: Trajectory, episode: Episode | None = None) -> Trajectory:
         """A scored copy of a trajectory.
 
@@ -141,11 +210,59 @@ class Environment:
         return replace(scored, timing=replace(scored.timing, score_s=score_s))
 
 
+class Group:
+    """Episodes at one task under one environment seed, opened and closed together."""
+
+    def __init__(self, environment: Environment, task: Task, size: int, attempt: Attempt) -> None:
+        if size < 1:
+            raise SettingsError(f"A group of {size} has no member. Ask for at least 1.")
+        self.attempts = [replace(attempt, member=attempt.member + n) for n in range(size)]
+        self._environment = environment
+        self.episodes = [environment.start(task, attempt=member) for member in self.attempts]
+
+    async def __aenter__(self) -> Self:
+        try:
+            for episode in self.episodes:
+                await episode.open()
+        except BaseException:
+            await self._shut()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._shut()
+
+    async def score(self) -> list[Trajectory]:
+        """End and score every member, then compare them; call it before closing."""
+        trajectories = [await episode.score() for episode in self.episodes]
+        return await self._environment.score_group(trajectories)
+
+    async def _shut(self) -> None:
+        faults = []
+        for episode in self.episodes:
+            try:
+                await episode.shut()
+            except EnvironmentFaultError as fault:
+                faults.append(fault)
+        if faults:
+            raise faults[0]
+
+
+def _as_tool(each: ToolLike | Callable[..., Any]) -> ToolLike:
+    return cast("ToolLike", each) if hasattr(each, "spec") else Tool.of(cast("Any", each))
+
+
 def _task_set(source: TaskSource) -> TaskSet:
     return source if isinstance(source, TaskSet) else TaskSet(source)
 
 
-def _checked(episode: type[Episode]) -> type[Episode]:
+def _checked(episode: type[Episode], rubric: Rubric) -> type[Episode]:
+    unknown = sorted({r.seat for r in rubric.rewards if r.seat} - set(episode.seats))
+    if unknown:
+        raise SettingsError(
+            f"Rewards name the seats {', '.join(unknown)}, but `{episode.__name__}` has "
+            f"{', '.join(episode.seats)}."
+        )
     for name in ("setup", "respond", "close"):
         if not inspect.iscoroutinefunction(getattr(episode, name)):
             raise SettingsError(

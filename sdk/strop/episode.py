@@ -5,14 +5,17 @@ from __future__ import annotations
 import random
 import time
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from strop.errors import BoundaryError, EnvironmentFaultError, EpisodeUseError, ToolError
+from strop.errors import BoundaryError, EnvironmentFaultError, EpisodeUseError
+from strop.limits import limited
 from strop.recorder import Recorder
-from strop.tools import Tool, doubled_call_ids, tools_of
+from strop.replies import Replies
+from strop.toolbox import Toolbox
+from strop.tools import Tool, ToolLike, tools_of
 from strop.trajectory import Failure, Seat, StopReason, Timing, Trajectory, failure_of
-from strop.types import JSON, POLICY, Completion, End, Message, ToolCall, ToolSpec
+from strop.types import JSON, POLICY, Completion, End, Message, ToolSpec
 
 if TYPE_CHECKING:
     from strop.attempt import Attempt
@@ -32,8 +35,14 @@ class Episode:
     episode of a single-turn environment: any completion ends it.
 
     A driver (the SDK's rollout, or a trainer) opens it with ``async with``, reads `messages`
-    and `tools`, gives each completion to `step`, and takes the trajectory from `finish`.
+    and `tools`, gives each completion to `step`, and takes the trajectory from `score`.
+
+    Several roles in one episode are seats: declare them in `seats`, tell each what it sees
+    with `tell`, and set `due_seat` to whose completion comes next.
     """
+
+    seats: ClassVar[Mapping[str, bool]] = {POLICY: True}
+    """Names of the roles, and whether each is trained; the first one's reward is the total."""
 
     _tools: ClassVar[dict[str, Tool]] = {}
     _has_own_messages: ClassVar[bool] = False
@@ -49,9 +58,17 @@ class Episode:
         self.attempt = attempt
         self.outcome: dict[str, JSON] = {}
         """What the trajectory keeps of the state, for reward functions."""
+        self.due_seat = next(iter(self.seats))
+        """Whose completion is due; an episode with several seats sets it."""
+        self.toolbox = Toolbox((*self._tools.values(), *environment.tools))
+        """What may be called; `setup` may add to it."""
+        self.isolation: str | None = None
+        """Level of the sandbox that runs code, for the record; None when none does."""
         self._environment = environment
         self._recorder = Recorder()
+        self._replies: Replies | None = None
         self._turn_count = 0
+        self._token_count = 0
         self._is_open = False
         self._stop: tuple[StopReason, str] | None = None
         self._failure: Failure | None = None
@@ -65,7 +82,10 @@ class Episode:
         """Prepare the state before the first completion."""
 
     async def respond(self, completion: Completion) -> Answer:
-        """Answer a completion that calls no tool: text, messages, or `End`."""
+        """Answer a completion that calls no tool: text, messages, or `End`.
+
+        The answer is told to the seat that completed.
+        """
         return End()
 
     async def close(self) -> None:
@@ -75,7 +95,7 @@ class Episode:
         """All that a seat's next completion is sampled from; override to cut, fold or branch it."""
         return self._recorder.context(seat)
 
-    # What drivers and authors read
+    # What drivers and authors read and use
 
     @property
     def seed(self) -> int:
@@ -90,9 +110,11 @@ class Episode:
         return self._rng
 
     @property
-    def due_seat(self) -> str:
-        """Whose completion is due."""
-        return POLICY
+    def replies(self) -> Replies:
+        """Through which services outside are asked, so that the record holds their answers."""
+        if self._replies is None:
+            self._replies = Replies()
+        return self._replies
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -102,12 +124,18 @@ class Episode:
     @property
     def tools(self) -> Sequence[ToolSpec]:
         """What the due seat may call."""
-        return tuple(tool.spec for tool in self._tools.values()) if self._tools else ()
+        return self.toolbox.specs(self.due_seat) if self.toolbox else ()
 
     @property
     def turn_count(self) -> int:
-        """How many completions there were."""
+        """How many completions there were, of all seats."""
         return self._turn_count
+
+    @property
+    def turns_left_s(self) -> float | None:
+        """Seconds that the turns may still take; None without a limit."""
+        limit = self._environment.time_limits.turns_s
+        return None if limit is None else max(0.0, limit - self._turns_s)
 
     @property
     def has_close(self) -> bool:
@@ -119,6 +147,18 @@ class Episode:
         """Whether no further completion is due."""
         return self._stop is not None
 
+    def tell(self, seat: str, *messages: Message | str) -> None:
+        """Add messages to what a seat sees; a string is one of the user's."""
+        if seat not in self.seats:
+            known = ", ".join(self.seats)
+            raise EpisodeUseError(f"There is no seat {seat!r}. Declare it in `seats`: {known}.")
+        told = [Message("user", each) if isinstance(each, str) else each for each in messages]
+        self._recorder.observe(seat, told)
+
+    def add_tools(self, *tools: ToolLike) -> None:
+        """Offer further tools in this episode, such as those of a server; call it in `setup`."""
+        self.toolbox.add(tools)
+
     # What drivers call
 
     async def __aenter__(self) -> Self:
@@ -129,26 +169,31 @@ class Episode:
         await self.shut()
 
     async def open(self) -> None:
-        """Show the task and run `setup`.
+        """Show the task to the first seat and run `setup`.
 
         Raises:
-            EnvironmentFaultError: `setup` raised.
+            EnvironmentFaultError: `setup` raised or took too long.
             EpisodeUseError: The episode was opened before.
         """
         if self._is_open or self._stop is not None:
             raise EpisodeUseError("An episode is single-use. Start another for another attempt.")
         self._is_open = True
         started = time.perf_counter()
-        self._recorder.observe(POLICY, self._environment.opening(self.task))
+        self._recorder.observe(next(iter(self.seats)), self._environment.opening(self.task))
         try:
-            await self.setup()
+            async with limited(self._environment.time_limits.setup_s):
+                await self.setup()
         except Exception as error:
             raise self._fault("setup", error) from error
         finally:
             self._setup_s = time.perf_counter() - started
 
-    async def step(self, completion: Completion) -> None:
+    async def step(self, completion: Completion, *, elapsed_s: float = 0.0) -> None:
         """Take the due completion, run its tools or `respond`, and observe the answer.
+
+        Args:
+            completion: Of `due_seat`.
+            elapsed_s: Seconds that sampling it took, charged to the turns.
 
         Raises:
             BoundaryError: Author code failed; the episode cannot go on.
@@ -162,17 +207,18 @@ class Episode:
             self._recorder.rebase(seat, self.messages_of(seat))
         self._recorder.commit(seat, completion)
         self._turn_count += 1
-        calls = completion.message.tool_calls
         cut = _CUT.get(completion.finish_reason)
-        if calls and self._tools and cut is None:
-            await self._run_tools(seat, calls)
-        else:
-            await self._respond(seat, completion)
+        try:
+            if completion.message.tool_calls and self.toolbox and cut is None:
+                await self._run_tools(seat, completion)
+            else:
+                await self._respond(seat, completion)
+        finally:
+            self._turns_s += elapsed_s + time.perf_counter() - started
         if cut is not None:
             self._stop = (cut, "the completion was cut")
-        if self._stop is None and self._turn_count >= self._environment.max_turns:
-            self._stop = ("max_turns", f"{self._turn_count} turns")
-        self._turns_s += time.perf_counter() - started
+        elif self._stop is None:
+            self._stop = self._limit(completion)
 
     def truncate(self, reason: StopReason, detail: str = "") -> None:
         """End by a limit; nothing happens when the episode has ended already."""
@@ -193,8 +239,7 @@ class Episode:
             queue_s: Seconds that the attempt waited before it began, for the record.
         """
         self.truncate("driver", "the driver asked for the result")
-        trajectory = self._trajectory(queue_s)
-        return await self._environment.score(trajectory, self)
+        return await self._environment.score(self._trajectory(queue_s), self)
 
     async def shut(self) -> None:
         """Run `close` once.
@@ -223,29 +268,37 @@ class Episode:
             self._stop = ("ended", answer.reason)
         self._recorder.observe(seat, messages)
 
-    async def _run_tools(self, seat: str, calls: tuple[ToolCall, ...]) -> None:
+    async def _run_tools(self, seat: str, completion: Completion) -> None:
         started = time.perf_counter()
-        doubled = doubled_call_ids(calls)
-        # One after the other: the calls share the episode's state.
-        for call in calls:
-            answer = await self._run_tool(call, is_doubled=call.id in doubled)
-            if isinstance(answer, End):
-                self._stop = ("ended", answer.reason)
-                answer = answer.message or ""
-            message = Message("tool", answer, tool_call_id=call.id, name=call.name)
-            self._recorder.observe(seat, (message,))
+        environment = self._environment
+        messages, end = await self.toolbox.answer(
+            completion.message.tool_calls,
+            seat,
+            self,
+            environment.threads,
+            environment.time_limits.tool_s,
+        )
+        if end is not None:
+            self._stop = ("ended", end.reason)
+        self._recorder.observe(seat, messages)
         self._tools_s += time.perf_counter() - started
 
-    async def _run_tool(self, call: ToolCall, *, is_doubled: bool) -> str | End:
-        tool = self._tools.get(call.name)
-        try:
-            if is_doubled:
-                raise ToolError(f"The call id {call.id!r} stands twice; give each call its own.")
-            if tool is None:
-                raise ToolError(f"There is no tool {call.name!r}. Use: {', '.join(self._tools)}.")
-            return await tool.call(self, call.arguments, self._environment.threads)
-        except ToolError as error:
-            return f"Error: {error}"
+    def _limit(self, completion: Completion) -> tuple[StopReason, str] | None:
+        environment = self._environment
+        if completion.usage is not None:
+            self._token_count += completion.usage.completion_tokens
+        elif completion.token_ids is not None:
+            self._token_count += len(completion.token_ids)
+        if self._turn_count >= environment.max_turns:
+            return "max_turns", f"{self._turn_count} turns"
+        if environment.max_tokens is not None and self._token_count >= environment.max_tokens:
+            return "max_tokens", f"{self._token_count} sampled tokens"
+        if self.turns_left_s == 0.0:
+            return "time_limit", f"{self._turns_s:.1f} s"
+        for condition in environment.stop_when:
+            if reason := condition(self):
+                return "ended", reason if isinstance(reason, str) else condition.__name__
+        return None
 
     def _trajectory(self, queue_s: float) -> Trajectory:
         environment = self._environment
@@ -254,16 +307,18 @@ class Episode:
             attempt=self.attempt,
             task=self.task,
             segments=self._recorder.close(),
-            seats={POLICY: Seat()},
+            seats={name: Seat(is_trainable) for name, is_trainable in self.seats.items()},
             outcome=self.outcome,
             stop_reason=reason,
             stop_detail=detail,
             failure=self._failure,
+            replies=() if self._replies is None else self._replies.recorded(),
             environment=environment.identity,
             settings=environment.settings,
             fork_count=self._recorder.fork_count,
             timing=Timing(queue_s, self._setup_s, self._turns_s, self._tools_s),
             started_at_s=self._started_at_s,
+            isolation=self.isolation,
             strop_version=environment.strop_version,
         )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from strop.attempt import Attempt
 from strop.environment import Environment
 from strop.errors import TrajectoryFileError
-from strop.runner import RunPlan, run
+from strop.runner import Finished, RunPlan, run
 from strop.trajectory import Trajectory
 from strop.trajectory_file import TrajectoryReader, TrajectoryWriter
 from strop.types import JSON, Seats, Usage
@@ -214,7 +214,14 @@ async def evaluate(
         RunStoppedError: Authentication failed, or the failure budget is spent.
     """
     tally = Tally(plan.group_size, passing_reward)
-    writer, finished = _open_output(out, tally, is_resumed=is_resumed)
+    finished = Finished()
+
+    def count(trajectory: Trajectory) -> None:
+        tally.add(trajectory)
+        is_compared = environment.rubric.has_group
+        finished.add(trajectory, group_size=plan.group_size, is_compared=is_compared)
+
+    writer = None if out is None else _open_output(out, count, is_resumed=is_resumed)
 
     def keep(trajectory: Trajectory) -> None:
         if writer is not None:
@@ -233,10 +240,8 @@ async def evaluate(
 
 
 def _open_output(
-    out: Path | None, tally: Tally, *, is_resumed: bool
-) -> tuple[TrajectoryWriter | None, set[Attempt]]:
-    if out is None:
-        return None, set()
+    out: Path, on_finished: Callable[[Trajectory], None], *, is_resumed: bool
+) -> TrajectoryWriter:
     path = out / TRAJECTORIES_NAME
     if not is_resumed and path.exists() and path.stat().st_size:
         raise TrajectoryFileError(
@@ -244,8 +249,6 @@ def _open_output(
         )
     out.mkdir(parents=True, exist_ok=True)
     writer = TrajectoryWriter(path)
-    finished: set[Attempt] = set()
     for trajectory in TrajectoryReader(path):
-        tally.add(trajectory)
-        finished.add(trajectory.attempt)
-    return writer, finished
+        on_finished(trajectory)
+    return writer

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from strop.attempt import Attempt
-from strop.errors import BoundaryError, ContextOverflowError, ModelError
+from strop.errors import BoundaryError, ContextOverflowError, ModelError, SettingsError
 from strop.task import Task
 from strop.trajectory import StopReason, Trajectory, failure_of
 from strop.types import EpisodeLike, Sampling, Seats
@@ -22,6 +23,16 @@ class Drivable(EpisodeLike, Protocol):
 
     attempt: Attempt
     task: Task
+    seats: ClassVar[Mapping[str, bool]]
+
+    @property
+    def turns_left_s(self) -> float | None:
+        """Seconds that the turns may still take."""
+        ...
+
+    async def step(self, completion: Completion, *, elapsed_s: float = 0.0) -> None:
+        """Take the due completion."""
+        ...
 
     @property
     def has_close(self) -> bool:
@@ -63,7 +74,11 @@ async def roll_out(
             for the model of this task, as scripted oracles are.
         sampling: How to sample; its seed is replaced by the attempt's.
         queue_s: Seconds that the attempt has waited, for the record.
+
+    Raises:
+        SettingsError: A seat has no model.
     """
+    _check_seats(episode, model)
     sampling = replace(sampling or Sampling(), seed=episode.attempt.sampling_seed)
     for_task = getattr(model, "for_task", None)
     if for_task is not None:
@@ -82,21 +97,43 @@ async def _drive(episode: Drivable, model: Seats, sampling: Sampling) -> None:
     try:
         await episode.open()
         while not episode.is_ended:
-            await episode.step(await _complete(episode, model, sampling))
+            started = time.perf_counter()
+            completion = await _complete(episode, model, sampling)
+            await episode.step(completion, elapsed_s=time.perf_counter() - started)
+    except _TurnsTooLongError as error:
+        episode.truncate("time_limit", str(error))
     except ContextOverflowError as error:
         episode.truncate("context_overflow", str(error))
     except BoundaryError as error:
         episode.fail(error)
 
 
+class _TurnsTooLongError(Exception):
+    """The turns have taken as long as they may."""
+
+
 async def _complete(episode: Drivable, model: Seats, sampling: Sampling) -> Completion:
     chosen = model[episode.due_seat] if isinstance(model, Mapping) else model
+    left_s = episode.turns_left_s
     try:
-        return await chosen.complete(episode.messages, episode.tools, sampling)
+        if left_s is None:
+            return await chosen.complete(episode.messages, episode.tools, sampling)
+        async with asyncio.timeout(left_s) as limit:
+            return await chosen.complete(episode.messages, episode.tools, sampling)
     except ModelError:
         raise
     except Exception as error:
+        if left_s is not None and limit.expired():
+            raise _TurnsTooLongError("the turns took as long as they may") from error
         raise ModelError(f"The model raised {type(error).__name__}: {error}") from error
+
+
+def _check_seats(episode: Drivable, model: Seats) -> None:
+    if isinstance(model, Mapping) and (missing := sorted(set(episode.seats) - set(model))):
+        raise SettingsError(
+            f"The seats {', '.join(missing)} have no model. Give one for each of: "
+            f"{', '.join(episode.seats)}."
+        )
 
 
 async def _shut(episode: Drivable) -> BoundaryError | None:

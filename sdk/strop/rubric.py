@@ -1,110 +1,39 @@
-"""Score a trajectory: reward functions in, one reward and all its parts out (step: reward)."""
+"""Score trajectories: reward functions in, one reward for each seat and its parts out."""
 
 from __future__ import annotations
 
-import inspect
 import math
-import numbers
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, overload
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from strop.errors import RewardError
+from strop.limits import limited
+from strop.replies import Replies
+from strop.reward_function import Reward, RewardFunction
 from strop.threads import Threads
 from strop.trajectory import Failure, RewardValue, Trajectory, failure_of
-from strop.types import POLICY
-
-RewardFunction = Callable[..., Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Reward:
-    """One reward function and how its value counts."""
-
-    function: RewardFunction
-    name: str = ""
-    """The function's own where none is given."""
-    weight: float = 1.0
-    """Factor in the weighted sum; 0 makes it a metric."""
-    range: tuple[float, float] | None = None
-    """Smallest and largest value allowed, both included; None allows every finite number."""
-    is_live: bool = False
-    """Takes the open episode too, runs before it closes, and is not run again on a record."""
-    is_inline: bool = False
-    """A `def` that runs on the event loop, not on a thread."""
-    is_async: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        set_field = object.__setattr__
-        name = self.name or getattr(self.function, "__name__", type(self.function).__name__)
-        set_field(self, "name", name)
-        set_field(self, "is_async", inspect.iscoroutinefunction(self.function))
-        _check_signature(self)
-
-    def weighted(self, weight: float) -> Reward:
-        """The same function with another weight."""
-        return replace(self, weight=weight)
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Call the function itself."""
-        return self.function(*arguments)
-
-
-@overload
-def reward(function: RewardFunction, /) -> Reward: ...
-@overload
-def reward(
-    *,
-    weight: float = 1.0,
-    range: tuple[float, float] | None = None,
-    live: bool = False,
-    inline: bool = False,
-    name: str = "",
-) -> Callable[[RewardFunction], Reward]: ...
-def reward(
-    function: RewardFunction | None = None,
-    /,
-    *,
-    weight: float = 1.0,
-    range: tuple[float, float] | None = None,
-    live: bool = False,
-    inline: bool = False,
-    name: str = "",
-) -> Reward | Callable[[RewardFunction], Reward]:
-    """Make a reward function of ``f(trajectory) -> float``, `def` or `async def`.
-
-    It must be pure: it is run again on saved trajectories.
-
-    Args:
-        function: The function, when the decorator stands without arguments.
-        weight: Factor in the weighted sum that is trained on.
-        range: Smallest and largest value; another one fails the attempt, and is never clipped.
-        live: It takes ``(trajectory, episode)`` and runs before the episode closes.
-        inline: Run a `def` on the event loop: only for what takes microseconds.
-        name: Another name than the function's.
-    """
-
-    def make(made: RewardFunction) -> Reward:
-        return Reward(made, name, weight, range, live, inline)
-
-    return make if function is None else make(function)
-
-
-def metric(function: RewardFunction) -> Reward:
-    """Make a metric of ``f(trajectory) -> float``: a number that is kept, and not trained on."""
-    return Reward(function, weight=0.0)
 
 
 class Rubric:
     """The weighted list of reward functions of an environment.
 
+    Args:
+        rewards: A plain function counts with weight 1.
+        limit_s: Seconds that one function may take; None sets no limit.
+
     Raises:
         ValueError: Two functions have one name, or a signature is wrong.
     """
 
-    def __init__(self, rewards: Sequence[Reward | RewardFunction]) -> None:
+    def __init__(
+        self, rewards: Sequence[Reward | RewardFunction], limit_s: float | None = None
+    ) -> None:
         self.rewards = tuple(r if isinstance(r, Reward) else Reward(r) for r in rewards)
+        self._limit_s = limit_s
+        self._single = tuple(each for each in self.rewards if not each.is_group)
+        self._group = tuple(each for each in self.rewards if each.is_group)
         names = [each.name for each in self.rewards]
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
@@ -113,13 +42,19 @@ class Rubric:
                 "Give one another name: @reward(name=…)."
             )
 
+    @property
+    def has_group(self) -> bool:
+        """Whether members are compared: then a reward is complete only with its group."""
+        return bool(self._group)
+
     async def score(
         self, trajectory: Trajectory, threads: Threads, episode: object | None = None
     ) -> Trajectory:
-        """A copy with reward, its parts and metrics; or with a failure that names the function.
+        """A copy with rewards, their parts and metrics; or with a failure that names the function.
 
         A trajectory that failed already is not scored. Every function runs, also after one
-        failed; then the reward is None, never 0.
+        failed; then the seat's reward is None, never 0. Group rewards keep recorded values;
+        without any the reward stays None until `score_group`.
 
         Args:
             trajectory: A finished one.
@@ -128,91 +63,146 @@ class Rubric:
         """
         if trajectory.failure is not None:
             return trajectory
+        replies = Replies(trajectory.replies)
         values: dict[str, RewardValue] = {}
         failure: Failure | None = None
-        for each in self.rewards:
+        for each in self._single:
             if each.is_live and episode is None:
-                value = _recorded(trajectory, each)
-            else:
-                value, fault = await _run(each, trajectory, threads, episode)
-                failure = failure or fault
-            values[each.name] = value
-        return _with_rewards(trajectory, values, failure)
+                values[each.name] = _recorded(trajectory, each)
+                continue
+            arguments: list[Any] = [trajectory]
+            if each.is_live:
+                arguments.append(episode)
+            if each.is_outside:
+                arguments.append(replies)
+            values[each.name], fault = await self._run(each, arguments, threads)
+            failure = failure or fault
+        for each in self._group:
+            values[each.name] = _recorded(trajectory, each)
+        scored = self._with_values(trajectory, values, failure)
+        asked = replies.recorded()
+        return scored if asked == scored.replies else replace(scored, replies=asked)
 
+    async def score_group(
+        self, trajectories: Sequence[Trajectory], threads: Threads
+    ) -> list[Trajectory]:
+        """Copies of a group's members with its group rewards; failed members stay as they are.
 
-async def _run(
-    each: Reward, trajectory: Trajectory, threads: Threads, episode: object | None
-) -> tuple[RewardValue, Failure | None]:
-    arguments = (trajectory, episode) if each.is_live else (trajectory,)
-    try:
-        if each.is_async:
-            value = await each.function(*arguments)
-        elif each.is_inline:
-            value = each.function(*arguments)
-        else:
-            value = await threads.call(each.function, *arguments)
-        return RewardValue(_checked(each, value), each.weight, each.range), None
-    except Exception as error:  # noqa: BLE001 - the boundary of reward functions
-        fault = _fault(each, error)
-        failure = failure_of(fault, "reward", "".join(traceback.format_exception(error, limit=-8)))
-        return RewardValue(None, each.weight, each.range, str(fault)), failure
+        Args:
+            trajectories: The members, each scored by `score`.
+            threads: Where `def` functions run.
+        """
+        members = list(trajectories)
+        valid = [index for index, member in enumerate(members) if member.failure is None]
+        if not valid:
+            return members
+        values = [dict(_values(members[index])) for index in valid]
+        failures: list[Failure | None] = [None] * len(valid)
+        for each in self._group:
+            given = [members[index] for index in valid]
+            numbers, fault = await self._run_group(each, given, threads)
+            for place, number in enumerate(numbers):
+                value, own = (_failed(each, fault), fault) if fault else _judged(each, number)
+                values[place][each.name] = value
+                failures[place] = failures[place] or own
+        for place, index in enumerate(valid):
+            members[index] = self._with_values(members[index], values[place], failures[place])
+        return members
 
+    async def _run(
+        self, each: Reward, arguments: list[Any], threads: Threads
+    ) -> tuple[RewardValue, Failure | None]:
+        try:
+            value = await self._call(each, arguments, threads)
+        except Exception as error:  # noqa: BLE001 - the boundary of reward functions
+            fault = _fault(each, error, self._limit_s)
+            return _failed(each, fault), fault
+        return _judged(each, value)
 
-def _checked(each: Reward, value: Any) -> float:
-    if not isinstance(value, numbers.Real):
-        raise RewardError(f"`{each.name}` returned {value!r}, which is no number.")
-    number = float(value)
-    if not math.isfinite(number):
-        raise RewardError(f"`{each.name}` returned {number}, which is not finite.")
-    if each.range is not None and not each.range[0] <= number <= each.range[1]:
-        raise RewardError(
-            f"`{each.name}` returned {number}, outside its range {list(each.range)}. "
-            "Mend the function or widen @reward(range=…)."
+    async def _run_group(
+        self, each: Reward, members: list[Trajectory], threads: Threads
+    ) -> tuple[list[Any], Failure | None]:
+        try:
+            numbers = list(await self._call(each, [members], threads))
+            if len(numbers) != len(members):
+                raise RewardError(
+                    f"`{each.name}` returned {len(numbers)} numbers for {len(members)} members."
+                )
+        except Exception as error:  # noqa: BLE001 - the boundary of reward functions
+            return [None] * len(members), _fault(each, error, self._limit_s)
+        return numbers, None
+
+    async def _call(self, each: Reward, arguments: list[Any], threads: Threads) -> Any:
+        if each.is_inline and not each.is_async:
+            return each.function(*arguments)
+        call = each.function if each.is_async else threads.call
+        given = arguments if each.is_async else [each.function, *arguments]
+        if self._limit_s is None:
+            return await call(*given)
+        async with limited(self._limit_s):
+            return await call(*given)
+
+    def _with_values(
+        self, trajectory: Trajectory, values: dict[str, RewardValue], failure: Failure | None
+    ) -> Trajectory:
+        main = trajectory.main_seat
+        by_seat: dict[str, dict[str, RewardValue]] = {main: {}}
+        metrics: dict[str, float] = {}
+        for each in self.rewards:
+            value = values[each.name]
+            by_seat.setdefault(each.seat or main, {})[each.name] = value
+            if each.weight == 0.0 and value.value is not None:
+                metrics[each.name] = value.value
+        seats = dict(trajectory.seats)
+        for name, parts in by_seat.items():
+            seats[name] = replace(seats[name], reward=_total(parts), rewards=parts)
+        if failure is not None:
+            seats = {name: replace(seat, reward=None) for name, seat in seats.items()}
+        return replace(
+            trajectory,
+            seats=seats,
+            metrics={**trajectory.metrics, **metrics} if metrics else trajectory.metrics,
+            failure=failure,
         )
-    return number
 
 
-def _fault(each: Reward, error: Exception) -> RewardError:
-    if isinstance(error, RewardError):
-        return error
-    return RewardError(f"`{each.name}` raised {type(error).__name__}: {error}")
+def _total(parts: dict[str, RewardValue]) -> float | None:
+    total = 0.0
+    for part in parts.values():
+        if part.value is None:
+            return None
+        total += part.weight * part.value
+    return total if math.isfinite(total) else None
+
+
+def _judged(each: Reward, value: Any) -> tuple[RewardValue, Failure | None]:
+    try:
+        return RewardValue(each.checked(value), each.weight, each.range), None
+    except RewardError as error:
+        fault = failure_of(error, "reward")
+        return _failed(each, fault), fault
+
+
+def _failed(each: Reward, fault: Failure | None) -> RewardValue:
+    message = None if fault is None else fault.message
+    return RewardValue(None, each.weight, each.range, message)
+
+
+def _fault(each: Reward, error: Exception, limit_s: float | None) -> Failure:
+    text = "".join(traceback.format_exception(error, limit=-8))
+    if isinstance(error, TimeoutError) and limit_s is not None:
+        error = RewardError(f"`{each.name}` took longer than {limit_s} s.")
+    elif not isinstance(error, RewardError):
+        error = RewardError(f"`{each.name}` raised {type(error).__name__}: {error}")
+    return failure_of(error, "reward", text)
+
+
+def _values(trajectory: Trajectory) -> dict[str, RewardValue]:
+    return {name: part for seat in trajectory.seats.values() for name, part in seat.rewards.items()}
 
 
 def _recorded(trajectory: Trajectory, each: Reward) -> RewardValue:
-    recorded = trajectory.rewards.get(each.name)
-    if recorded is None:
-        return RewardValue(None, each.weight, each.range, "live, and never recorded")
+    recorded = _values(trajectory).get(each.name)
+    if recorded is None or recorded.value is None:
+        return RewardValue(None, each.weight, each.range, "not recorded")
     return replace(recorded, weight=each.weight)
-
-
-def _with_rewards(
-    trajectory: Trajectory, values: dict[str, RewardValue], failure: Failure | None
-) -> Trajectory:
-    total: float | None = None
-    if all(value.value is not None for value in values.values()):
-        total = math.fsum(value.weight * (value.value or 0.0) for value in values.values())
-    seat = replace(trajectory.seat, reward=total, rewards=values)
-    name = POLICY if POLICY in trajectory.seats else next(iter(trajectory.seats))
-    metrics = {
-        name: value.value
-        for name, value in values.items()
-        if value.weight == 0.0 and value.value is not None
-    }
-    return replace(
-        trajectory,
-        seats={**trajectory.seats, name: seat},
-        metrics={**trajectory.metrics, **metrics},
-        failure=failure,
-    )
-
-
-def _check_signature(each: Reward) -> None:
-    wanted = ("trajectory", "episode") if each.is_live else ("trajectory",)
-    try:
-        inspect.signature(each.function).bind(*wanted)
-    except TypeError as error:
-        form = f"{each.name}({', '.join(wanted)})"
-        raise ValueError(
-            f"The reward function `{each.name}` cannot be called as {form}: {error}. "
-            "Further values belong into the task or into the episode's outcome."
-        ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -97,41 +97,77 @@ class _Budget:
             )
 
 
+@dataclass(slots=True)
+class Finished:
+    """Attempts that an earlier run made: they are not made again."""
+
+    attempts: set[Attempt] = field(default_factory=set)
+    members: dict[Attempt, list[Trajectory]] = field(default_factory=dict)
+    """By group, the members of groups that are not whole: what the missing ones are compared
+    with. Only kept where members are compared."""
+
+    def add(self, trajectory: Trajectory, *, group_size: int, is_compared: bool) -> None:
+        """Count an attempt as made."""
+        attempt = trajectory.attempt
+        self.attempts.add(attempt)
+        if is_compared:
+            members = self.members.setdefault(attempt.group, [])
+            members.append(trajectory)
+            if len(members) == group_size:
+                del self.members[attempt.group]
+
+
 async def run(
     environment: Environment,
     model: Seats,
     plan: RunPlan,
     *,
     on_trajectory: Callable[[Trajectory], None],
-    finished: Collection[Attempt] = (),
+    finished: Finished | None = None,
 ) -> None:
     """Make every attempt of a plan once.
 
-    Memory is bounded by the concurrency, not by the number of attempts.
+    Memory is bounded by the concurrency, not by the number of attempts. Where members of a
+    group are compared, they are handed over together.
 
     Args:
         environment: An open one: the caller stands inside its ``async with``.
         model: One model, or one for each seat.
         plan: What to run.
         on_trajectory: Called on the event loop with each trajectory as it ends.
-        finished: Attempts to leave out, from an earlier run that is resumed.
+        finished: What an earlier run made, when one is resumed.
 
     Raises:
         RunStoppedError: Authentication failed, or the failure budget is spent.
     """
+    earlier = finished or Finished()
     attempts = plan.attempts(environment)
     budget = _Budget(plan)
     environment.threads.limit = max(environment.threads.limit, plan.concurrency)
+    open_groups = {group: list(members) for group, members in earlier.members.items()}
+
+    async def take(trajectory: Trajectory) -> None:
+        ready = [trajectory]
+        if environment.rubric.has_group:
+            members = open_groups.setdefault(trajectory.attempt.group, [])
+            members.append(trajectory)
+            if len(members) < plan.group_size:
+                return
+            del open_groups[trajectory.attempt.group]
+            ready = await environment.score_group(members)
+        for each in ready:
+            if each.attempt not in earlier.attempts:
+                on_trajectory(each)
+                budget.charge(each)
 
     async def work() -> None:
         for task, attempt in attempts:
-            if attempt in finished:
+            if attempt in earlier.attempts:
                 continue
             trajectory = await environment.rollout(
                 task, model, attempt=attempt, sampling=plan.sampling
             )
-            on_trajectory(trajectory)
-            budget.charge(trajectory)
+            await take(trajectory)
             # A model without latency never waits: give a cancel its turn.
             await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""From a Python function to a tool: schema, checked arguments, dispatch (step: author)."""
+"""From a Python function to a tool: schema, checked arguments, call (step: author)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints, overload
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, get_type_hints, overload
 
 from strop.errors import ToolError, ToolFaultError
-from strop.types import JSON, End, ToolCall, ToolSpec
+from strop.types import JSON, End, ToolSpec
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -28,13 +29,18 @@ class ToolOptions:
 
     is_inline: bool = False
     errors: tuple[type[Exception], ...] = ()
+    seats: tuple[str, ...] = ()
+    """Who may call it; none named is everybody."""
 
 
 @overload
 def tool(function: Function, /) -> Function: ...
 @overload
 def tool(
-    *, inline: bool = False, errors: tuple[type[Exception], ...] = ()
+    *,
+    inline: bool = False,
+    errors: tuple[type[Exception], ...] = (),
+    seats: tuple[str, ...] = (),
 ) -> Callable[[Function], Function]: ...
 def tool(
     function: Function | None = None,
@@ -42,39 +48,64 @@ def tool(
     *,
     inline: bool = False,
     errors: tuple[type[Exception], ...] = (),
+    seats: tuple[str, ...] = (),
 ) -> Function | Callable[[Function], Function]:
-    """Mark a method of an episode as a tool.
+    """Mark a method of an episode, or a function, as a tool.
 
     Its annotations and Google docstring become the schema that the model sees. It returns a
     string, anything that is JSON, or `End`; it tells the model of an error by raising `ToolError`.
 
     Args:
-        function: A typed method, `def` or `async def`.
+        function: A typed one, `def` or `async def`.
         inline: Run a `def` on the event loop: only for what takes microseconds.
         errors: Errors besides `ToolError` whose message goes to the model; any other error is
             the author's and fails the attempt.
+        seats: Who may call it, where an episode has several seats; none named is everybody.
     """
 
     def mark(marked: Function) -> Function:
-        setattr(marked, _MARK, ToolOptions(inline, errors))
+        setattr(marked, _MARK, ToolOptions(inline, errors, seats))
         return marked
 
     return mark if function is None else mark(function)
 
 
+class ToolLike(Protocol):
+    """A tool of any origin: a method, a function, a server's."""
+
+    name: str
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What a model sees of it."""
+        ...
+
+    async def call(self, owner: object, arguments: str, threads: Threads) -> str | End:
+        """Run it with the arguments that a model wrote."""
+        ...
+
+
 @dataclass(slots=True)
 class Tool:
-    """A tool of an episode class; `spec` is what a model sees of it."""
+    """A Python function as a tool."""
 
     name: str
     function: Callable[..., Any]
     options: ToolOptions = field(default_factory=ToolOptions)
+    is_method: bool = True
+    """Whether its first parameter is the episode."""
     is_async: bool = field(init=False)
     _arguments: type[BaseModel] | None = field(default=None, init=False)
     _spec: ToolSpec | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.is_async = inspect.iscoroutinefunction(self.function)
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Tool:
+        """A plain function as a tool; `tool` options on it count."""
+        options = getattr(function, _MARK, None) or ToolOptions()
+        return cls(function.__name__, function, options, is_method=False)
 
     @property
     def spec(self) -> ToolSpec:
@@ -105,21 +136,21 @@ class Tool:
         return {name: getattr(parsed, name) for name in model.model_fields}
 
     async def call(self, owner: object, arguments: str, threads: Threads) -> str | End:
-        """Run the tool on an episode.
+        """Run the function.
 
         Raises:
             ToolError: The model is to be told.
-            ToolFaultError: The tool raised what it does not declare.
+            ToolFaultError: The function raised what it does not declare.
         """
         parsed = self.parse(arguments)
-        function = self.function
+        function = partial(self.function, owner) if self.is_method else self.function
         try:
             if self.is_async:
-                result = await cast("Awaitable[Any]", function(owner, **parsed))
+                result = await cast("Awaitable[Any]", function(**parsed))
             elif self.options.is_inline:
-                result = function(owner, **parsed)
+                result = function(**parsed)
             else:
-                result = await threads.call(lambda: function(owner, **parsed))
+                result = await threads.call(partial(function, **parsed))
             return _as_text(result)
         except ToolError:
             raise
@@ -133,7 +164,7 @@ class Tool:
 
     def _model(self) -> type[BaseModel]:
         if self._arguments is None:
-            self._arguments = _argument_model(self.name, self.function)
+            self._arguments = _argument_model(self.name, self.function, self.is_method)
         return self._arguments
 
 
@@ -148,12 +179,6 @@ def tools_of(owner: type) -> dict[str, Tool]:
             else:
                 found.pop(name, None)
     return found
-
-
-def doubled_call_ids(calls: tuple[ToolCall, ...]) -> set[str]:
-    """Ids that stand at more than one call."""
-    seen: set[str] = set()
-    return {call.id for call in calls if call.id in seen or seen.add(call.id)}  # type: ignore[func-returns-value]
 
 
 def parse_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
@@ -177,13 +202,14 @@ def parse_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     return summary.strip(), descriptions
 
 
-def _argument_model(name: str, function: Callable[..., Any]) -> type[BaseModel]:
+def _argument_model(name: str, function: Callable[..., Any], is_method: bool) -> type[BaseModel]:
     from pydantic import ConfigDict, Field, create_model
 
     hints = get_type_hints(function, include_extras=True)
     _, descriptions = parse_docstring(function)
     fields: dict[str, Any] = {}
-    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+    parameters = list(inspect.signature(function).parameters.values())
+    for parameter in parameters[1:] if is_method else parameters:
         if parameter.name not in hints or parameter.kind in (
             inspect.Parameter.VAR_POSITIONAL,
             inspect.Parameter.VAR_KEYWORD,

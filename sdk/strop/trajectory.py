@@ -15,7 +15,6 @@ from strop.attempt import Attempt
 from strop.task import Task
 from strop.types import (
     JSON,
-    POLICY,
     EnvironmentIdentity,
     FinishReason,
     Message,
@@ -99,6 +98,19 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class OutsideReply:
+    """What a judge, a search or another service outside answered; re-scoring replays it."""
+
+    source: str
+    """Who was asked, such as ``judge:helpful``."""
+    request: str
+    """sha256 (hex) of the request's canonical JSON."""
+    reply: JSON
+    usage: Usage | None = None
+    """Tokens that a judge's model took; they are in no seat's usage."""
+
+
+@dataclass(frozen=True, slots=True)
 class Timing:
     """Seconds spent by stage; waiting in a queue is charged to no other stage."""
 
@@ -125,6 +137,8 @@ class Trajectory:
     failure: Failure | None = None
     metrics: dict[str, float] = field(default_factory=dict)
     """Values of the reward functions whose weight is 0."""
+    replies: tuple[OutsideReply, ...] = ()
+    """Of services outside, in the order in which they were first asked."""
     turn_rewards: tuple[float, ...] | None = None
     """One for each turn, ``[turns]``; None where the environment gives none."""
     environment: EnvironmentIdentity = field(default_factory=lambda: EnvironmentIdentity("local"))
@@ -141,18 +155,23 @@ class Trajectory:
     """What a trainer adds: group id, policy versions, advantages."""
 
     @property
+    def main_seat(self) -> str:
+        """Name of the seat whose reward is the trajectory's: the first one."""
+        return next(iter(self.seats))
+
+    @property
     def seat(self) -> Seat:
-        """The seat of the policy: the only one, or the first that is trainable."""
-        return self.seats[POLICY] if POLICY in self.seats else next(iter(self.seats.values()))
+        """The main seat."""
+        return self.seats[self.main_seat]
 
     @property
     def reward(self) -> float | None:
-        """The policy's reward; None when the attempt failed or is not scored."""
+        """The main seat's; None when the attempt failed or is not scored."""
         return self.seat.reward
 
     @property
     def rewards(self) -> dict[str, RewardValue]:
-        """The policy's reward functions by name."""
+        """The main seat's reward functions by name."""
         return self.seat.rewards
 
     @property
@@ -177,9 +196,13 @@ class Trajectory:
 
     @property
     def text(self) -> str:
-        """The text of the last completion, reasoning apart; empty when there is none."""
+        """The text of the last completion of any seat, reasoning apart; empty without one."""
+        return self.text_of(None)
+
+    def text_of(self, seat: str | None) -> str:
+        """The text of a seat's last completion; None takes any seat's."""
         for segment in reversed(self.segments):
-            if segment.kind == "completion":
+            if segment.kind == "completion" and seat in (None, segment.seat):
                 return segment.messages[0].text
         return ""
 
@@ -197,8 +220,9 @@ class Trajectory:
         parents = {segment.parent for segment in self.segments}
         return (index for index in range(len(self.segments)) if index not in parents)
 
-    def messages(self, seat: str = POLICY) -> tuple[Message, ...]:
-        """The conversation on the last path of a seat."""
+    def messages(self, seat: str | None = None) -> tuple[Message, ...]:
+        """The conversation on the last path of a seat; None takes the main one."""
+        seat = self.main_seat if seat is None else seat
         indexes = [i for i, segment in enumerate(self.segments) if segment.seat == seat]
         if not indexes:
             return ()

@@ -20,6 +20,7 @@ from strop.task import Task
 from strop.trajectory import (
     SCHEMA,
     Failure,
+    OutsideReply,
     RewardValue,
     Seat,
     Segment,
@@ -84,6 +85,7 @@ def to_json(trajectory: Trajectory, *, has_reference: bool = True) -> dict[str, 
         "metrics": dict(t.metrics),
         "turn_rewards": None if t.turn_rewards is None else list(t.turn_rewards),
         "outcome": t.outcome,
+        "replies": [_reply_to_json(reply) for reply in t.replies],
         "is_terminated": t.is_terminated,
         "is_truncated": t.is_truncated,
         "stop_reason": t.stop_reason,
@@ -128,6 +130,7 @@ def _from_json(value: dict[str, Any]) -> Trajectory:
         failure=None if value["failure"] is None else Failure(**value["failure"]),
         metrics=value["metrics"],
         turn_rewards=None if turn_rewards is None else tuple(turn_rewards),
+        replies=tuple(_reply_from_json(reply) for reply in value["replies"]),
         environment=EnvironmentIdentity(**value["environment"]),
         settings=value["settings"],
         fork_count=value["fork_count"],
@@ -207,6 +210,20 @@ def _seat_from_json(value: dict[str, Any]) -> Seat:
         for name, reward in value["rewards"].items()
     }
     return Seat(value["is_trainable"], value["reward"], rewards)
+
+
+def _reply_to_json(reply: OutsideReply) -> dict[str, JSON]:
+    return {
+        "source": reply.source,
+        "request": reply.request,
+        "reply": reply.reply,
+        "usage": None if reply.usage is None else _usage_to_json(reply.usage),
+    }
+
+
+def _reply_from_json(value: dict[str, Any]) -> OutsideReply:
+    usage = None if value["usage"] is None else Usage(**value["usage"])
+    return OutsideReply(value["source"], value["request"], value["reply"], usage)
 
 
 def _identity_to_json(identity: EnvironmentIdentity) -> dict[str, JSON]:

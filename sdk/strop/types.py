@@ -198,10 +198,8 @@ class EpisodeLike(Protocol):
         """Whether no further completion is due."""
         ...
 
-    @property
-    def due_seat(self) -> str:
-        """Whose completion is due."""
-        ...
+    due_seat: str
+    """Whose completion is due."""
 
     @property
     def messages(self) -> Sequence[Message]:

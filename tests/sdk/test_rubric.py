@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from strop import Trajectory, metric, reward
-from strop.rubric import Reward, Rubric
+from strop.reward_function import Reward
+from strop.rubric import Rubric
 from strop.threads import Threads
 from strop.trajectory import Failure
 from tests.sdk.trajectories import a_trajectory

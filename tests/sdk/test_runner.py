@@ -17,7 +17,7 @@ from strop import (
     Trajectory,
 )
 from strop.errors import ModelAuthError, ModelUnavailableError, RunStoppedError, SettingsError
-from strop.runner import run
+from strop.runner import Finished, run
 from tests.sdk.trajectories import a_completion, a_single_turn_environment, is_exact
 
 ANSWER = ScriptedModel(lambda messages: messages[0].text.removeprefix("Reverse: ")[::-1])
@@ -50,12 +50,12 @@ async def test_every_attempt_is_made_exactly_once() -> None:
 async def test_finished_attempts_are_left_out() -> None:
     environment = a_single_turn_environment()
     plan = RunPlan()
-    finished = {attempt for _, attempt in list(plan.attempts(environment))[:15]}
+    finished = Finished({attempt for _, attempt in list(plan.attempts(environment))[:15]})
 
     trajectories = await attempts_of(environment, plan, finished=finished)
 
     assert len(trajectories) == 5
-    assert not finished & {trajectory.attempt for trajectory in trajectories}
+    assert not finished.attempts & {trajectory.attempt for trajectory in trajectories}
 
 
 async def test_no_more_than_the_concurrency_are_in_flight() -> None:

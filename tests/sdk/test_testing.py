@@ -71,7 +71,9 @@ async def test_doubled_keys_are_found() -> None:
     assert "'1' stands twice" in findings["keys"].message
 
 
-@pytest.mark.parametrize("odd", [(1, 2), {1: 2}, {1, 2}, object()], ids=repr)
+@pytest.mark.parametrize(
+    "odd", [(1, 2), {1: 2}, {1, 2}, object()], ids=["tuple", "key", "set", "object"]
+)
 async def test_tasks_that_json_cannot_carry_are_found(odd: Any) -> None:
     tasks = [Task("1", "x", "y", {"odd": odd})]
 

@@ -1,0 +1,82 @@
+"""The tools of a live episode: who may call what, and how calls are answered (step: rollout)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from strop.errors import ToolError
+from strop.limits import limited
+from strop.threads import Threads
+from strop.tools import Tool, ToolLike
+from strop.types import End, Message, ToolCall, ToolSpec
+
+
+class Toolbox:
+    """The tools of one episode, and how calls to them are answered."""
+
+    def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+
+    def __bool__(self) -> bool:
+        return bool(self._tools)
+
+    def add(self, tools: Iterable[ToolLike]) -> None:
+        """Offer further tools from now on.
+
+        Raises:
+            ValueError: A name is taken.
+        """
+        for each in tools:
+            if each.name in self._tools:
+                raise ValueError(f"There are two tools called {each.name!r}. Rename one.")
+            self._tools[each.name] = each
+
+    def specs(self, seat: str) -> tuple[ToolSpec, ...]:
+        """What a seat may call."""
+        return tuple(each.spec for each in self._tools.values() if _is_offered(each, seat))
+
+    async def answer(
+        self,
+        calls: tuple[ToolCall, ...],
+        seat: str,
+        owner: object,
+        threads: Threads,
+        limit_s: float | None = None,
+    ) -> tuple[list[Message], End | None]:
+        """One message for each call, in order, and the end if a tool called for it."""
+        doubled = _doubled_ids(calls)
+        messages: list[Message] = []
+        end: End | None = None
+        # One after the other: the calls share the episode's state.
+        for call in calls:
+            try:
+                found = self._find(call, seat, is_doubled=call.id in doubled)
+                async with limited(limit_s):
+                    answer = await found.call(owner, call.arguments, threads)
+            except TimeoutError:
+                answer = f"Error: `{call.name}` took longer than {limit_s} s and was left."
+            except ToolError as error:
+                answer = f"Error: {error}"
+            if isinstance(answer, End):
+                end, answer = answer, answer.message or ""
+            messages.append(Message("tool", answer, tool_call_id=call.id, name=call.name))
+        return messages, end
+
+    def _find(self, call: ToolCall, seat: str, *, is_doubled: bool) -> ToolLike:
+        if is_doubled:
+            raise ToolError(f"The call id {call.id!r} stands twice; give each call its own.")
+        found = self._tools.get(call.name)
+        if found is None or not _is_offered(found, seat):
+            names = ", ".join(spec.name for spec in self.specs(seat))
+            raise ToolError(f"There is no tool {call.name!r}. Use: {names}.")
+        return found
+
+
+def _doubled_ids(calls: tuple[ToolCall, ...]) -> set[str]:
+    ids = [call.id for call in calls]
+    return {each for each in ids if ids.count(each) > 1} if len(set(ids)) < len(ids) else set()
+
+
+def _is_offered(each: ToolLike, seat: str) -> bool:
+    seats = each.options.seats if isinstance(each, Tool) else ()
+    return not seats or seat in seats

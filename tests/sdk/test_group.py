@@ -1,0 +1,161 @@
+"""Members of a group share their seed and are compared with each other."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strop import (
+    Attempt,
+    Environment,
+    RunPlan,
+    ScriptedModel,
+    Task,
+    Trajectory,
+    evaluate,
+    group_reward,
+    read_trajectories,
+    reward,
+)
+from strop.errors import SettingsError
+from strop.evaluation import TRAJECTORIES_NAME
+
+TASK = Task("1", "Say a number.", split="train")
+
+
+@reward(inline=True)
+def number(trajectory: Trajectory) -> float:
+    return float(trajectory.text)
+
+
+@group_reward(weight=10, range=(0, 1))
+def is_highest(trajectories: Sequence[Trajectory]) -> list[float]:
+    best = max(float(each.text) for each in trajectories)
+    return [float(float(each.text) == best) for each in trajectories]
+
+
+def dice(messages: Any, tools: Any, rng: Any) -> str:
+    return str(rng.randint(1, 100))
+
+
+def an_environment(*rewards: Any) -> Environment:
+    return Environment(tasks=[TASK], rewards=rewards or [number, is_highest])
+
+
+async def test_a_group_reward_sees_all_members() -> None:
+    group = await an_environment().rollout_group(TASK, ScriptedModel(dice), 8)
+
+    numbers = [float(each.text) for each in group]
+    assert len(set(numbers)) > 1
+    for each, own in zip(group, numbers, strict=True):
+        is_best = own == max(numbers)
+        assert each.reward == own + 10 * is_best
+        assert each.rewards["is_highest"].value == float(is_best)
+    assert [each.attempt.member for each in group] == list(range(8))
+    assert len({each.attempt.environment_seed for each in group}) == 1
+
+
+async def test_a_failed_member_is_left_out_and_keeps_its_failure() -> None:
+    replies = iter(["1", "no number", "3"])
+    environment = an_environment()
+
+    group = await environment.rollout_group(TASK, ScriptedModel(lambda m: next(replies)), 3)
+
+    assert [each.reward for each in group] == [1.0, None, 13.0]
+    assert group[1].failure is not None
+    assert "is_highest" not in group[1].failure.message
+
+
+async def test_a_group_of_failures_is_not_compared() -> None:
+    group = await an_environment().rollout_group(TASK, ScriptedModel.constant("x"), 2)
+
+    assert all(each.failure is not None for each in group)
+
+
+@pytest.mark.parametrize(
+    ("returned", "told"),
+    [
+        (lambda ts: [1.0], "returned 1 numbers for 2 members"),
+        (lambda ts: 5, "raised TypeError"),
+        (lambda ts: 1 / 0, "raised ZeroDivisionError"),
+    ],
+)
+async def test_a_broken_group_reward_fails_all_its_members(returned: Any, told: str) -> None:
+    broken = group_reward(name="broken")(returned)
+
+    group = await an_environment(broken).rollout_group(TASK, ScriptedModel.constant("1"), 2)
+
+    assert all(each.reward is None for each in group)
+    assert all(each.failure and told in each.failure.message for each in group)
+
+
+async def test_a_bad_number_fails_its_member_alone() -> None:
+    odd = group_reward(name="odd")(lambda ts: [1.0, math.nan, 2.0])
+
+    group = await an_environment(odd).rollout_group(TASK, ScriptedModel.constant("1"), 3)
+
+    assert [each.reward for each in group] == [1.0, None, 2.0]
+    assert group[1].failure is not None
+
+
+async def test_a_reward_alone_is_not_complete_before_its_group() -> None:
+    trajectory = await an_environment().rollout(TASK, ScriptedModel.constant("1"))
+
+    assert trajectory.reward is None
+    assert trajectory.failure is None
+    assert trajectory.rewards["number"].value == 1.0
+
+
+async def test_a_recorded_group_reward_is_kept_when_a_member_is_scored_again() -> None:
+    environment = an_environment()
+    group = await environment.rollout_group(TASK, ScriptedModel.constant("1"), 2)
+
+    again = await environment.score(group[0])
+
+    assert again.reward == group[0].reward == 11.0
+
+
+async def test_a_group_can_be_driven_by_hand() -> None:
+    environment = an_environment()
+    async with environment.start_group(TASK, 3) as group:
+        for place, episode in enumerate(group.episodes):
+            completion = await ScriptedModel.constant(str(place)).complete(
+                episode.messages,
+                episode.tools,
+                None,  # type: ignore[arg-type]
+            )
+            await episode.step(completion)
+        trajectories = await group.score()
+
+    assert [each.reward for each in trajectories] == [0.0, 1.0, 12.0]
+
+
+def test_an_empty_group_is_refused() -> None:
+    with pytest.raises(SettingsError, match="A group of 0"):
+        an_environment().start_group(TASK, 0)
+
+
+async def test_a_run_compares_its_groups_and_a_resumed_one_too(tmp_path: Path) -> None:
+    tasks = [Task(str(n), "Say a number.") for n in range(6)]
+    plan = RunPlan(group_size=4, concurrency=5)
+
+    def environment() -> Environment:
+        return Environment(tasks=tasks, rewards=[number, is_highest])
+
+    def rewards(name: str) -> dict[Attempt, float | None]:
+        return {t.attempt: t.reward for t in read_trajectories(tmp_path / name / TRAJECTORIES_NAME)}
+
+    whole = await evaluate(environment(), ScriptedModel(dice), plan, out=tmp_path / "whole")
+    lines = (tmp_path / "whole" / TRAJECTORIES_NAME).read_bytes().splitlines(keepends=True)
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / TRAJECTORIES_NAME).write_bytes(b"".join(lines[:10]))
+
+    resumed = await evaluate(
+        environment(), ScriptedModel(dice), plan, out=tmp_path / "cut", is_resumed=True
+    )
+
+    assert rewards("cut") == rewards("whole")
+    assert len(rewards("cut")) == 24
+    assert resumed.mean_reward == pytest.approx(whole.mean_reward)
