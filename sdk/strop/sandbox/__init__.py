@@ -15,10 +15,18 @@ if TYPE_CHECKING:
         SandboxSpec,
         Transport,
     )
-    from strop.sandbox.client import Backend, Sandbox
+    from strop.sandbox.choose import Probe, open_backend
+    from strop.sandbox.client import Backend, Entry, Sandbox
+    from strop.sandbox.job import Job
+    from strop.sandbox.session import SessionResult
 
 _HOMES = {
     "Backend": "client",
+    "open_backend": "choose",
+    "Probe": "choose",
+    "Entry": "client",
+    "Job": "job",
+    "SessionResult": "session",
     "Capabilities": "base",
     "ExecResult": "base",
     "Level": "base",
@@ -32,13 +40,18 @@ _HOMES = {
 __all__ = [
     "Backend",
     "Capabilities",
+    "Entry",
     "ExecResult",
+    "Job",
     "Level",
     "Limits",
+    "Probe",
     "Profile",
     "Sandbox",
     "SandboxSpec",
+    "SessionResult",
     "Transport",
+    "open_backend",
 ]
 
 

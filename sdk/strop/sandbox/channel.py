@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from strop.sandbox.wire import HEADER, Reply
 
@@ -20,13 +21,14 @@ class SocketChannel:
         self._on_close = on_close
         self._buffer = bytearray()
         self._is_closed = False
+        self._use_count = 0
 
     async def send(self, frame: bytes) -> None:
         """Send one frame; when the other side is gone, `receive` tells."""
-        try:
-            await asyncio.get_running_loop().sock_sendall(self._sock, frame)
-        except (BrokenPipeError, ConnectionResetError):
+        if self._is_closed:
             return
+        with self._in_use(), contextlib.suppress(OSError):
+            await asyncio.get_running_loop().sock_sendall(self._sock, frame)
 
     async def receive(self) -> Reply | None:
         """Give the next frame; None when the other side is gone."""
@@ -43,8 +45,11 @@ class SocketChannel:
     async def _fill(self, size: int) -> bool:
         loop = asyncio.get_running_loop()
         while len(self._buffer) < size:
+            if self._is_closed:
+                return False
             try:
-                chunk = await loop.sock_recv(self._sock, _CHUNK_BYTES)
+                with self._in_use():
+                    chunk = await loop.sock_recv(self._sock, _CHUNK_BYTES)
             except OSError:
                 return False
             if not chunk:
@@ -52,11 +57,25 @@ class SocketChannel:
             self._buffer += chunk
         return True
 
+    @contextlib.contextmanager
+    def _in_use(self) -> Iterator[None]:
+        self._use_count += 1
+        try:
+            yield
+        finally:
+            self._use_count -= 1
+            if self._is_closed and self._use_count == 0:
+                self._sock.close()
+
     def close(self) -> None:
         """Hang up; the run ends at once if it has not ended."""
         if self._is_closed:
             return
         self._is_closed = True
-        self._sock.close()
+        # Wakes whoever waits in `receive`; a closed descriptor would leave them waiting.
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        if self._use_count == 0:
+            self._sock.close()
         if self._on_close is not None:
             self._on_close()

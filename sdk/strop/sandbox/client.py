@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
+from weakref import WeakSet
 
 from strop.errors import SandboxError
 from strop.sandbox.base import (
@@ -128,6 +129,7 @@ class Sandbox(Runs):
     ) -> None:
         super().__init__(transport, queue, binaries, spec.limits)
         self._room = room
+        self._jobs: WeakSet[Job] = WeakSet()
         self.spec = spec
 
     async def _open(self, profile: Profile) -> Channel:
@@ -156,6 +158,7 @@ class Sandbox(Runs):
     async def _start(self, request: Request) -> Job:
         channel = await self._room.open_channel()
         job = Job(channel, self._origin())
+        self._jobs.add(job)
         await channel.send(replace(request, is_streaming=True).pack())
         return job
 
@@ -257,6 +260,8 @@ class Sandbox(Runs):
 
     async def stop(self) -> None:
         """End everything in it and remove its files; as often as one likes."""
+        for job in list(self._jobs):
+            job.kill()
         self._room.close()
 
     async def __aenter__(self) -> Self:

@@ -146,7 +146,8 @@ class BashSession(_Session):
     async def _exchange(self, code: str) -> SessionResult:
         # Unknown to the command, so that no output can pass for its end.
         mark = secrets.token_hex(16)
-        command = f"eval {_quote(code)} </dev/null\nprintf '\\n{mark} %d\\n' $?\n"
+        # A shell that has a trap outlives the interrupt that ends its command.
+        command = f"trap : INT\neval {_quote(code)} </dev/null\nprintf '\\n{mark} %d\\n' $?\n"
         command += f"printf '\\n{mark}\\n' >&2\n"
         await self._job.write(command.encode(errors="surrogateescape"))
         stdout, code_text, is_cut = await self._read_to(mark)

@@ -41,7 +41,7 @@ class Ground:
     @property
     def switches_user(self) -> bool:
         """Whether each sandbox has a user of its own."""
-        return self.uid == 0 and self.tier != "userns"
+        return self.uid == 0 and self.tier in ("root", "landlock")
 
     def place(self, slot: int) -> "Place":
         """Give the place of the sandbox with this running number."""

@@ -77,6 +77,8 @@ def _become_zygote(settings: dict[str, Any], calls: socket.socket) -> int:
         calls.close()
         _wait_as_stub(pid, settings)
     os.close(alive_w)
+    # A fork does not inherit this.
+    linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL if has_namespaces else signal.SIGTERM)
     settings["number"] = stub
     return alive_r

@@ -10,11 +10,11 @@ import socket
 from typing import Literal, TypeAlias
 
 from strop.errors import SandboxError
-from strop.sandbox import capability
+from strop.sandbox.backends import capability
+from strop.sandbox.backends.zygote_client import Interpreter, Zygote, default_python
 from strop.sandbox.base import Capabilities, Profile, SandboxSpec
 from strop.sandbox.channel import SocketChannel
 from strop.sandbox.zygote.place import Tier
-from strop.sandbox.zygote_client import Interpreter, Zygote, default_python
 
 TierName: TypeAlias = Literal[
     "zygote-root", "zygote-userns", "zygote-landlock", "unsafe-subprocess"

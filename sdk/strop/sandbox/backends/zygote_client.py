@@ -23,7 +23,7 @@ _BOOT = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
     "from strop.sandbox.zygote.server import main; main(int(sys.argv[2]))"
 )
-_SDK = str(Path(__file__).resolve().parents[2])
+_SDK = str(Path(__file__).resolve().parents[3])
 _START_S = 30.0
 _STOP_S = 5.0
 
@@ -44,6 +44,7 @@ class Zygote:
 
     def __init__(self, process: subprocess.Popen[bytes], calls: socket.socket, log: int) -> None:
         self._process, self._calls, self._log = process, calls, log
+        self._is_broken = False
         self.scratch = ""
         self.pid = process.pid
         """Of the stub; the zygote is its only child."""
@@ -113,7 +114,7 @@ class Zygote:
     @property
     def is_alive(self) -> bool:
         """Whether it can be called."""
-        return self._process.poll() is None
+        return not self._is_broken and self._process.poll() is None
 
     async def call(self, message: bytes, fd: int) -> None:
         """Give a prepared sandbox its call and the socket to answer on.
@@ -127,6 +128,8 @@ class Zygote:
             except BlockingIOError:
                 await asyncio.sleep(0.002)
             except OSError as error:
+                # The stub may take a moment more to follow its zygote.
+                self._is_broken = True
                 raise SandboxError(f"the zygote died: {error}. {self.log_text()}") from error
             else:
                 return

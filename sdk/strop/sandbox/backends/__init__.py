@@ -1,0 +1,1 @@
+"""Where sandboxes come from: one transport a file, and nothing that runs code beyond it."""

@@ -1,0 +1,305 @@
+"""Programs that attack a sandbox, each bounded, so that a hole does no harm to who tests."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from strop.sandbox import ExecResult
+
+Verdict = Callable[[ExecResult], bool]
+
+TRY = """
+def attempt(action):
+    try:
+        print("DONE", action())
+    except BaseException as error:
+        print("REFUSED", type(error).__name__, getattr(error, "errno", None))
+"""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A program, and what its result looks like where it was stopped."""
+
+    name: str
+    code: str
+    is_stopped: Verdict
+    wall_s: float = 3.0
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def refused(result: ExecResult) -> bool:
+    """Every attempt was refused, and at least one was made."""
+    return "REFUSED" in result.text and "DONE" not in result.text
+
+
+def ended_by(limit: str) -> Verdict:
+    return lambda result: result.limit == limit and result.wall_s < 4.0
+
+
+def number_at_most(most: int) -> Verdict:
+    """The last word that it printed is a number, and small."""
+    return lambda result: int((result.text.split() or ["-1"])[-1]) in range(most + 1)
+
+
+def _reading(path: str) -> str:
+    return f"{TRY}attempt(lambda: open({path!r}, 'rb').read(64))"
+
+
+ATTACKS = [
+    Attack("infinite loop", "while True: pass", ended_by("wall_s"), wall_s=1.0),
+    Attack("endless sleep", "import time; time.sleep(60)", ended_by("wall_s"), wall_s=1.0),
+    Attack(
+        "memory bomb of one process",
+        "kept = []\nfor _ in range(2000): kept.append(bytearray(1 << 20))",
+        lambda r: r.status == "oom" and r.limit == "memory_bytes",
+    ),
+    Attack(
+        "memory bomb of many processes",
+        """
+import os, time
+for _ in range(6):
+    if os.fork() == 0:
+        kept = b"x" * (120 << 20)
+        time.sleep(20)
+        os._exit(0)
+time.sleep(20)
+""",
+        lambda r: r.status == "oom" and r.wall_s < 2.5,
+    ),
+    Attack(
+        "fork bomb",
+        """
+import os, time
+count = 0
+try:
+    for _ in range(500):
+        if os.fork() == 0:
+            time.sleep(2)
+            os._exit(0)
+        count += 1
+except OSError:
+    pass
+print(count, flush=True)
+os._exit(0)
+""",
+        # Where users are shared, others of ours may come and go meanwhile.
+        number_at_most(48),
+    ),
+    Attack(
+        "infinite stdout",
+        "import os\nwhile True: os.write(1, b'x' * 65536)",
+        lambda r: r.status == "output_limit" and len(r.stdout) == 64 * 1024,
+    ),
+    Attack(
+        "infinite stderr",
+        "import os\nwhile True: os.write(2, b'x' * 65536)",
+        lambda r: r.status == "output_limit" and len(r.stderr) == 64 * 1024,
+    ),
+    Attack(
+        "daemon by double fork",
+        """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 3)
+        time.sleep(60)
+    os._exit(0)
+os.wait()
+print("parent", 0)
+""",
+        lambda r: r.status == "ok" and r.wall_s < 2.0,
+    ),
+    Attack(
+        "child that holds stdout",
+        """
+import os, time
+if os.fork() == 0:
+    time.sleep(60)
+print("parent", 0, flush=True)
+os._exit(0)
+""",
+        lambda r: r.status == "ok" and r.wall_s < 2.0,
+    ),
+    Attack("reading shadow", _reading("/etc/shadow"), refused),
+    Attack(
+        "listing the host's temporary files",
+        "import os, sys\nprint([n for n in os.listdir('/tmp') if n in sys.argv[1:]])",
+        lambda r: "canary" not in r.text,
+    ),
+    Attack(
+        "reading the home of root",
+        f"{TRY}import os, glob\nattempt(lambda: open('/root/.bashrc').read(9))\n"
+        "attempt(lambda: open('/root/.profile').read(9))",
+        refused,
+    ),
+    Attack(
+        "looking at the host's processes",
+        "import os, sys\ntry: print([n for n in os.listdir('/proc') if n in sys.argv[1:]])\n"
+        "except OSError: print('[]')",
+        lambda r: r.text.strip() == "[]",
+    ),
+    Attack(
+        "reading the host's variables",
+        """
+import glob
+for path in ["/proc/1/environ", *glob.glob("/proc/[0-9]*/environ"), "/proc/self/environ"]:
+    try: print(open(path).read())
+    except OSError: pass
+""",
+        lambda r: r.status == "ok" and "CANARY" not in r.text,
+    ),
+    Attack(
+        "TCP",
+        f"{TRY}import socket\nattempt(lambda: socket.create_connection(('127.0.0.1', 80), 1))\n"
+        "attempt(lambda: socket.socket().bind(('127.0.0.1', 0)))",
+        refused,
+    ),
+    Attack(
+        "UDP",
+        f"{TRY}import socket\n"
+        "attempt(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)"
+        ".sendto(b'x', ('127.0.0.1', 53)))",
+        refused,
+    ),
+    Attack(
+        "abstract socket of the host",
+        f"{TRY}import socket, sys\n"
+        "attempt(lambda: socket.socket(socket.AF_UNIX).connect('\\0' + sys.argv[1]))",
+        refused,
+    ),
+    Attack(
+        "writing system files",
+        f"{TRY}attempt(lambda: open('/usr/bin/strop-canary', 'w'))\n"
+        "attempt(lambda: open('/etc/passwd', 'a'))\nattempt(lambda: open('/strop-canary', 'w'))",
+        refused,
+    ),
+    Attack(
+        "writing a folder of the host",
+        f"{TRY}import sys\nattempt(lambda: open(sys.argv[1] + '/canary', 'w'))",
+        refused,
+    ),
+    Attack(
+        "killing the parent",
+        f"{TRY}import os\nattempt(lambda: os.kill(os.getppid(), 9) or 1 / (os.getppid() != 1))",
+        lambda r: r.status == "ok",
+    ),
+    Attack(
+        "killing the first process",
+        "import os, time\ntry: os.kill(1, 9)\nexcept OSError: pass\n"
+        "time.sleep(0.1)\nprint('alive', 0)",
+        lambda r: r.text == "alive 0\n",
+    ),
+    Attack(
+        "killing another process of the user",
+        f"{TRY}import os, sys\nattempt(lambda: os.kill(int(sys.argv[1]), 9))",
+        refused,
+    ),
+    Attack(
+        "tracing the parent",
+        """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+for request in (16, 0x4206):
+    result = libc.ptrace(request, os.getppid(), 0, 0)
+    print("DONE" if result == 0 else "REFUSED")
+""",
+        refused,
+    ),
+    Attack(
+        "a user namespace of its own",
+        """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+print("DONE" if libc.unshare(0x10000000) == 0 else "REFUSED")
+print("DONE" if libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0) > 0 else "REFUSED")
+""",
+        refused,
+    ),
+    Attack(
+        "filling the disk with one file",
+        """
+size = 0
+try:
+    with open("big", "wb", buffering=0) as file:
+        for _ in range(64):
+            size += file.write(b"x" * (1 << 20))
+except OSError:
+    pass
+print(size >> 20)
+""",
+        number_at_most(8),
+    ),
+    Attack(
+        "filling the disk with many files",
+        """
+size = 0
+try:
+    for index in range(16):
+        with open(f"big{index}", "wb", buffering=0) as file:
+            for _ in range(4):
+                size += file.write(b"x" * (1 << 20))
+except OSError:
+    pass
+print(size >> 20)
+""",
+        number_at_most(16),
+    ),
+    Attack(
+        "using up inodes",
+        """
+count = 0
+try:
+    for index in range(5000):
+        open(f"f{index}", "w").close()
+        count += 1
+except OSError:
+    pass
+print(count)
+""",
+        number_at_most(2000),
+    ),
+    Attack(
+        "opening very many files",
+        """
+kept = []
+try:
+    for _ in range(100_000):
+        kept.append(open("/dev/null"))
+except OSError:
+    pass
+print(len(kept))
+""",
+        number_at_most(256),
+    ),
+    Attack(
+        "a link in place of a result",
+        "import os\nos.symlink('/etc/passwd', 'result')",
+        lambda r: isinstance(r.files["result"], OSError),
+    ),
+    Attack(
+        "a way out in place of a result",
+        "import os\nos.symlink('/', 'out')",
+        lambda r: all(isinstance(content, OSError) for content in r.files.values()),
+    ),
+    Attack(
+        "a pipe in place of a result",
+        "import os\nos.mkfifo('result')",
+        lambda r: isinstance(r.files["result"], OSError) and r.wall_s < 3.0,
+    ),
+    Attack(
+        "segmentation fault",
+        "import ctypes; ctypes.string_at(0)",
+        lambda r: r.status == "signal" and r.signal == 11,
+    ),
+    Attack(
+        "killing itself",
+        "import os; os.kill(os.getpid(), 9)",
+        lambda r: r.status == "signal" and r.signal == 9,
+    ),
+]
+
+ONLY_NAMESPACES_STOP = {"filling the disk with many files", "using up inodes"}
+"""What the tier without namespaces says that it does not enforce."""

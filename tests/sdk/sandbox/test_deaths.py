@@ -1,0 +1,206 @@
+"""Nothing survives a cancel, the end of the client, or the death of any process of ours."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from strop.errors import SandboxError
+from strop.sandbox import Backend, Level, SandboxSpec
+from strop.sandbox.zygote import meter
+from tests.sdk.sandbox.conftest import (
+    SYSTEM_PYTHON,
+    TIGHT,
+    Tier,
+    open_tier,
+    stub_pids,
+    wait_for_idle,
+)
+
+SDK = str(Path(__file__).parents[3] / "sdk")
+TREE = """
+import os, time
+for _ in range(2):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            pass
+        time.sleep(60)
+time.sleep(60)
+"""
+MANY = 6
+
+
+async def _until(condition: Callable[[], bool], most_s: float = 5.0) -> bool:
+    end = time.monotonic() + most_s
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(0.01)
+    return True
+
+
+def _busy_pids(stub: int) -> list[int]:
+    """The processes of the tree above: they sleep in Python and are none of the idle ones."""
+    return [pid for pid in meter.pids_below(stub) if not _is_gone(pid)]
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+async def _start_tree(backend: Backend) -> tuple["asyncio.Task[object]", list[int]]:
+    """Run the tree of processes above; give the run and all processes below the stub."""
+    before = len(_busy_pids(stub_pids(backend)[0]))
+    run: asyncio.Task[object] = asyncio.create_task(backend.run(TREE))
+    stub = stub_pids(backend)[0]
+    assert await _until(lambda: len(_busy_pids(stub)) >= before + 4)
+    return run, _busy_pids(stub)
+
+
+async def test_a_cancelled_run_ends_at_once_with_all_its_processes(backend: Backend) -> None:
+    await backend.run("")
+    run, _ = await _start_tree(backend)
+
+    run.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    await wait_for_idle(stub_pids(backend), most_s=2.0)
+
+
+async def test_a_stopped_sandbox_takes_its_jobs_along(backend: Backend) -> None:
+    sandbox = await backend.create(SandboxSpec(limits=TIGHT))
+    job = await sandbox.start(["sleep", "60"])
+    session = await sandbox.python_session()
+    await session.run("import subprocess\nchild = subprocess.Popen(['sleep', '60'])")
+
+    await sandbox.stop()
+    await sandbox.stop()
+
+    with pytest.raises(SandboxError, match="lost"):
+        await job.wait()
+    await wait_for_idle(stub_pids(backend), most_s=2.0)
+
+
+def _zygote_of(stub: int) -> int:
+    return meter._children(stub)[0]
+
+
+@pytest.mark.parametrize("victim", ["stub", "zygote", "supervisor"])
+async def test_the_death_of_a_process_of_ours_ends_what_depends_on_it(
+    tier: Tier, victim: str
+) -> None:
+    async with await open_tier(tier) as backend:
+        await backend.run("")
+        run, pids = await _start_tree(backend)
+        stub = stub_pids(backend)[0]
+        zygote = _zygote_of(stub)
+        workers = meter._children(zygote)
+        # The busy supervisor is the one with the most below it.
+        supervisor = max(workers, key=lambda pid: len(meter.pids_below(pid)))
+        tree = meter.pids_below(supervisor)
+
+        os.kill({"stub": stub, "zygote": zygote, "supervisor": supervisor}[victim], signal.SIGKILL)
+
+        with pytest.raises(SandboxError, match="died"):
+            await run
+        dead = [supervisor, *tree] if victim == "supervisor" else [zygote, *pids]
+        assert await _until(lambda: all(_is_gone(pid) for pid in dead))
+        # And the backend works on.
+        assert (await backend.run("print(1)")).text == "1\n"
+
+
+async def test_idle_sandboxes_that_die_are_replaced(tier: Tier) -> None:
+    async with await open_tier(tier) as backend:
+        await backend.run("")
+        for _ in range(3):
+            for worker in meter._children(_zygote_of(stub_pids(backend)[0])):
+                os.kill(worker, signal.SIGKILL)
+            await asyncio.sleep(0.1)
+            assert (await backend.run("print(1)")).text == "1\n"
+
+
+CLIENT = """
+import asyncio, json, sys
+from strop.sandbox import Backend, SandboxSpec
+from strop.sandbox.backends.local import LocalTransport
+
+async def main():
+    name, python, user = json.loads(sys.argv[1])
+    transport = LocalTransport(name, python=python, user=user, pool_size=2)
+    backend = Backend(transport)
+    sandbox = await backend.create(SandboxSpec())
+    await sandbox.start(["sleep", "60"])
+    asyncio.get_running_loop().call_later(0.5, lambda: print(transport.stub_pids[0], flush=True))
+    await backend.run(sys.argv[2])
+
+asyncio.run(main())
+"""
+
+
+async def test_nothing_outlives_a_client_that_is_killed(tier: Tier) -> None:
+    async with await open_tier(tier):
+        pass
+    python = None if tier.name == "zygote-root" or os.geteuid() else SYSTEM_PYTHON
+    words = json.dumps([tier.name, python, tier.user])
+    client = await asyncio.to_thread(_start_client, words)
+    assert client.stdout is not None
+    stub = int(await asyncio.to_thread(client.stdout.readline))
+    pids = [stub, *meter.pids_below(stub)]
+    assert len(pids) > MANY
+
+    client.kill()
+    client.wait()
+    client.stdout.close()
+
+    assert await _until(lambda: all(_is_gone(pid) for pid in pids))
+
+
+def _start_client(words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", CLIENT, words, TREE],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": SDK},
+    )
+
+
+async def test_a_whole_client_without_privileges_works() -> None:
+    """The client, too, runs as a user without rights and with another Python."""
+    if os.geteuid() != 0:
+        pytest.skip("this whole test run has no privileges already")
+    code = """
+import asyncio
+from strop.sandbox import open_backend
+async def main():
+    async with await open_backend() as backend:
+        result = await backend.run("import os; print(os.getuid())")
+        print(backend.name, result.isolation.name, result.text.strip())
+asyncio.run(main())
+"""
+    outcome = await asyncio.to_thread(
+        subprocess.run,
+        [SYSTEM_PYTHON, "-c", code],
+        capture_output=True,
+        text=True,
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        env={"PYTHONPATH": SDK, "PATH": "/usr/bin:/bin"},
+        cwd="/",
+        check=False,
+    )
+
+    assert outcome.stdout == "zygote-userns NAMESPACE 65534\n", outcome.stderr
+    assert Level.NAMESPACE.name == "NAMESPACE"

@@ -1,0 +1,178 @@
+"""Holes that a first design had: each stays closed."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from strop.sandbox import Backend, SandboxSpec
+from tests.sdk.sandbox.conftest import MIB, NAMESPACED, TIGHT, Tier, open_tier
+
+LISTEN = """
+import socket, time
+try:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("\\0strop-meeting")
+        listener.listen()
+        listener.settimeout(1.0)
+        listener.accept()
+    print("MET")
+except OSError as error:
+    print("alone", error.errno)
+"""
+CONNECT = """
+import socket, time
+for _ in range(20):
+    try:
+        with socket.socket(socket.AF_UNIX) as caller:
+            caller.connect("\\0strop-meeting")
+        print("MET")
+        break
+    except OSError:
+        time.sleep(0.05)
+else:
+    print("alone")
+"""
+SHARED_MEMORY = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+found = libc.shmget(4711, 4096, 0o1666 if {create} else 0o666)
+print("MET" if found >= 0 else "alone")
+"""
+
+
+async def test_runs_at_the_same_time_do_not_meet_in_abstract_sockets(backend: Backend) -> None:
+    results = await asyncio.gather(backend.run(LISTEN), backend.run(CONNECT))
+
+    assert ["MET" in result.text for result in results] == [False, False]
+
+
+@pytest.mark.parametrize("tier", NAMESPACED, ids=str)
+async def test_sandboxes_with_loopbacks_of_their_own_do_not_meet_either(tier: Tier) -> None:
+    async with await open_tier(tier) as backend:
+        spec = SandboxSpec(limits=TIGHT, network="loopback")
+        async with await backend.create(spec) as one, await backend.create(spec) as other:
+            results = await asyncio.gather(one.run(LISTEN), other.run(CONNECT))
+            itself = await asyncio.gather(one.run(LISTEN), one.run(CONNECT))
+
+    assert ["MET" in result.text for result in results] == [False, False]
+    assert ["MET" in result.text for result in itself] == [True, True]
+
+
+async def test_shared_memory_of_system_v_is_refused(backend: Backend) -> None:
+    results = [await backend.run(SHARED_MEMORY.format(create=create)) for create in (True, False)]
+
+    assert [result.text for result in results] == ["alone\n", "alone\n"]
+
+
+async def test_a_run_finds_nothing_of_an_earlier_one_in_its_memory(backend: Backend) -> None:
+    # Written in two halves, so that the search does not find itself.
+    earlier = "print(len(input()))"
+    for _ in range(4):
+        await backend.run(earlier, stdin=b"needle-" + b"in-the-heap" * 40)
+    search = """
+word = b"needle-" + b"in-the-" + b"heap"
+count = 0
+with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
+    for line in maps:
+        span, rights = line.split()[:2]
+        if rights.startswith("rw"):
+            start, end = (int(text, 16) for text in span.split("-"))
+            try:
+                memory.seek(start)
+                count += memory.read(end - start).count(word)
+            except (OSError, OverflowError):
+                pass
+print(count)
+"""
+    result = await backend.run(search)
+
+    # The word itself is put together while the search runs.
+    assert result.status == "ok", result.error_text
+    assert int(result.text) <= 2
+
+
+async def test_memory_behind_descriptors_is_refused(backend: Backend) -> None:
+    result = await backend.run("import os\nos.memfd_create('hoard')")
+
+    assert result.status == "nonzero"
+    assert "PermissionError" in result.error_text
+
+
+async def test_memory_that_is_shared_between_processes_counts(backend: Backend) -> None:
+    hoard = """
+import mmap, os, time
+for _ in range(6):
+    if os.fork() == 0:
+        block = mmap.mmap(-1, 120 << 20)
+        for start in range(0, len(block), 4096):
+            block[start] = 1
+        time.sleep(20)
+        os._exit(0)
+time.sleep(20)
+"""
+    result = await backend.run(hoard)
+
+    assert (result.status, result.limit) == ("oom", "memory_bytes")
+
+
+async def test_memory_that_forks_share_is_counted_once(backend: Backend) -> None:
+    frugal = """
+import os, time
+block = b"x" * (100 << 20)
+for _ in range(8):
+    if os.fork() == 0:
+        time.sleep(0.5)
+        os._exit(0)
+for _ in range(8):
+    os.wait()
+print(len(block) >> 20)
+"""
+    result = await backend.run(frugal)
+
+    assert (result.status, result.text) == ("ok", "100\n")
+
+
+async def test_cpu_time_is_that_of_all_processes(backend: Backend) -> None:
+    busy = """
+import os
+for _ in range(3):
+    os.fork()
+while True: pass
+"""
+    result = await backend.run(busy, limits=replace(TIGHT, cpu_s=1.0, wall_s=20.0))
+
+    assert (result.status, result.limit) == ("timeout", "cpu_s")
+
+
+async def test_exiting_with_our_own_codes_is_no_fault_of_the_sandbox(backend: Backend) -> None:
+    for code in (125, 126, 127):
+        result = await backend.run(f"import os; os._exit({code})")
+        assert (result.status, result.exit_code) == ("nonzero", code)
+
+
+async def test_code_cannot_reach_the_descriptors_of_its_supervisor(backend: Backend) -> None:
+    result = await backend.run("import os\nprint(sorted(os.listdir('/proc/self/fd')))")
+    tried = await backend.run(
+        "import os\n"
+        "for fd in range(3, 256):\n"
+        "    try: os.fstat(fd)\n"
+        "    except OSError: continue\n"
+        "    print('OPEN', fd)"
+    )
+
+    assert result.status == "ok"
+    assert tried.text == ""
+
+
+async def test_disk_and_memory_of_one_sandbox_do_not_grow_with_its_runs(backend: Backend) -> None:
+    if "disk_bytes" in backend.capabilities.not_enforced:
+        pytest.skip("this tier says that it does not bound the disk")
+    async with await backend.create(SandboxSpec(limits=TIGHT)) as sandbox:
+        fill = "open({name!r}, 'wb').write(b'x' * (7 << 20))"
+        results = [await sandbox.run(fill.format(name=f"f{index}")) for index in range(4)]
+
+    assert [result.status for result in results[:2]] == ["ok", "ok"]
+    assert results[3].status == "disk_full"
+    assert results[3].limit == "disk_bytes"
+    assert TIGHT.disk_bytes == MIB * 16

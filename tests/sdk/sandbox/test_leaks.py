@@ -1,0 +1,81 @@
+"""A thousand runs leave the machine as it was."""
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+
+from strop.sandbox import Backend
+from strop.sandbox.backends.local import LocalTransport
+from strop.sandbox.zygote import meter
+from tests.sdk.sandbox.conftest import Tier, open_tier, stub_pids, wait_for_idle
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def _resident_bytes(pid: int | str) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+
+
+def _mounts() -> int:
+    return len(Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+async def _run_often(backend: Backend, count: int) -> dict[str, int]:
+    """Run often, and give how much of each thing there is afterwards."""
+    for index in range(count):
+        result = await backend.run(f"print({index})")
+        assert result.text == f"{index}\n"
+    stubs = stub_pids(backend)
+    await wait_for_idle(stubs)
+    gc.collect()
+    zygote = meter._children(stubs[0])[0]
+    return {
+        "processes": len(meter.pids_below(stubs[0])),
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "descriptors of the zygote": len(os.listdir(f"/proc/{zygote}/fd")),
+        "mounts": _mounts(),
+        "mounts of the zygote": len(Path(f"/proc/{zygote}/mountinfo").read_text().splitlines()),
+        "memory of the zygote": _resident_bytes(zygote) >> 20,
+        "memory": _resident_bytes("self") >> 20,
+    }
+
+
+async def _check(backend: Backend, count: int) -> None:
+    before = await _run_often(backend, 30)
+    after = await _run_often(backend, count)
+
+    growth = {name: after[name] - before[name] for name in before}
+    assert growth.pop("memory") <= 4
+    assert growth.pop("memory of the zygote") <= 1
+    assert set(growth.values()) == {0}, growth
+
+
+async def test_two_hundred_runs_leave_nothing_behind(backend: Backend) -> None:
+    await _check(backend, 200)
+
+
+@pytest.mark.slow
+async def test_a_thousand_runs_leave_nothing_behind(backend: Backend) -> None:
+    await _check(backend, 1000)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+async def test_fifty_thousand_runs_leave_nothing_behind(spaces: Backend) -> None:
+    await _check(spaces, 50_000)
+
+
+async def test_scratch_folders_are_gone_when_the_backend_is_closed(tier: Tier) -> None:
+    backend = await open_tier(tier)
+    transport = backend._transport
+    assert isinstance(transport, LocalTransport)
+    scratches = [zygote.scratch for zygote in transport._zygotes.values() if zygote.scratch]
+    for _ in range(3):
+        await backend.run("open('left', 'w').write('x')")
+
+    await backend.close()
+
+    assert [scratch for scratch in scratches if os.path.exists(scratch)] == []
+    assert bool(scratches) == (not tier.has_namespaces)
