@@ -1,0 +1,42 @@
+"""Ready-made reward functions; each loads what it needs when it is first used (step: author)."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from strop.rewards.boxed import boxed_answer, boxed_math
+    from strop.rewards.number import last_number, numeric, parse_number
+    from strop.rewards.text import exact, normalize_text
+
+_HOMES = {
+    "boxed_answer": "boxed",
+    "boxed_math": "boxed",
+    "exact": "text",
+    "last_number": "number",
+    "normalize_text": "text",
+    "numeric": "number",
+    "parse_number": "number",
+}
+
+__all__ = [
+    "boxed_answer",
+    "boxed_math",
+    "exact",
+    "last_number",
+    "normalize_text",
+    "numeric",
+    "parse_number",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'strop.rewards' has no attribute {name!r}")
+    value = getattr(import_module(f"strop.rewards.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
