@@ -16,6 +16,9 @@ MAX_CACHED_BYTES = 64 * 1024 * 1024
 CHECK_INTERVAL_S = 0.5
 """How often the feed is looked at for writes of other processes; half of what may be stale."""
 
+MAX_CHANGES = 1000
+"""Events after which dropping every page is cheaper than looking which changed."""
+
 _TO_FILES = "../../files"
 _TO_OWNERS_FILES = "../../owners/{owner}/files"
 
@@ -47,7 +50,8 @@ class PageCache:
     clock: Callable[[], float] = time.monotonic
     _pages: OrderedDict[PageKey, _Rendered] = field(default_factory=OrderedDict)
     _size_bytes: int = 0
-    _serial: int = 0
+    _serial: int | None = None
+    """Of the newest event heard of; None before the feed was first looked at."""
     _checked_at: float = float("-inf")
     _is_dirty: bool = True
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -91,19 +95,19 @@ class PageCache:
             self._drop(changed)
             self._serial, self._checked_at = serial, checked_at
 
-    def _drop(self, changed: set[int]) -> None:
-        if not changed:
+    def _drop(self, changed: set[int] | None) -> None:
+        if changed is not None and not changed:
             return
         stale = [
             key
             for key, page in self._pages.items()
-            if page.environment_id is None or page.environment_id in changed
+            if changed is None or page.environment_id is None or page.environment_id in changed
         ]
         for key in stale:
             self._size_bytes -= self._pages.pop(key).forms.size_bytes
 
     def _keep(self, key: PageKey, rendered: _Rendered) -> None:
-        if rendered.serial < self._serial or key in self._pages:
+        if self._serial is None or rendered.serial < self._serial or key in self._pages:
             # It was rendered before a change that has been heard of since.
             return
         self._pages[key] = rendered
@@ -113,11 +117,13 @@ class PageCache:
             self._size_bytes -= dropped.forms.size_bytes
 
 
-def _read_changes(hub: Hub, after: int) -> tuple[int, set[int]]:
+def _read_changes(hub: Hub, after: int | None) -> tuple[int, set[int] | None]:
+    """The newest serial, and the environments that changed since `after`; None for all."""
     with hub.database.read() as session:
-        if after == 0:
-            return queries.last_serial(session), set()
-        return queries.changed_environments(session, after)
+        newest = queries.last_serial(session)
+        if after is None or newest == after:
+            return newest, set()
+        return newest, queries.changed_environments(session, after, MAX_CHANGES)
 
 
 def _render(hub: Hub, key: PageKey) -> _Rendered | None:

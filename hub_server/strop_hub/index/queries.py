@@ -30,12 +30,11 @@ def last_serial(session: Session) -> int:
     return session.scalar(select(func.max(Event.serial))) or 0
 
 
-def changed_environments(session: Session, after: int) -> tuple[int, set[int]]:
-    """The newest serial, and the environments that events since `after` are about."""
-    statement = select(Event.serial, Event.environment_id).where(Event.serial > after)
-    rows = session.execute(statement).all()
-    newest = max((serial for serial, _ in rows), default=after)
-    return newest, {environment_id for _, environment_id in rows}
+def changed_environments(session: Session, after: int, limit: int) -> set[int] | None:
+    """The environments that events since `after` are about; None for more events than `limit`."""
+    statement = select(Event.environment_id).where(Event.serial > after).limit(limit + 1)
+    changed = session.scalars(statement).all()
+    return set(changed) if len(changed) <= limit else None
 
 
 def claimed_names(session: Session) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from packaging.version import InvalidVersion
@@ -22,7 +23,7 @@ from strop.hub.wire import (
 from strop_hub.auth import Caller
 from strop_hub.errors import InvalidRequestError
 from strop_hub.hub import Hub
-from strop_hub.models import Version
+from strop_hub.models import File, Version
 from strop_hub.registry import queries, service, views
 from strop_hub.registry.candidates import Candidate, Shelf, fill_whole, load_shelves
 from strop_hub.registry.choice import (
@@ -78,6 +79,7 @@ class _Resolution:
         self._seen: set[str] = set()
         self._manifests: dict[int, dict[str, Any]] = {}
         self._details: dict[int, tuple[Version, list[PublishedFile]]] = {}
+        self._missing: dict[str, str] = {}
         self._suggestions_left = _MAX_SUGGESTIONS
 
     def load_roots(self, texts: Iterable[str]) -> None:
@@ -86,10 +88,8 @@ class _Resolution:
         self._load(roots)
         chosen = []
         for root in roots:
-            try:
+            with suppress(UnresolvableError):
                 chosen.append((root, self._choose((root,))))
-            except UnresolvableError:
-                continue
         self._load_details(chosen)
 
     def resolve(self, text: str) -> ResolvedVersion | ResolveError:
@@ -101,11 +101,12 @@ class _Resolution:
             return ResolveError(reference=text, code="invalid_reference", detail=str(error))
         except UnresolvableError as error:
             return ResolveError(reference=text, code=error.code, detail=error.detail)
-        self._load_details([(EnvRef.parse(name), found) for name, found in chosen.items()])
         own = chosen.pop(root.full_name)
+        required = [(EnvRef.parse(name), chosen[name]) for name in sorted(chosen)]
+        self._load_details([(root, own), *required])
         requires = [
-            self._entry(f"{name}@{found.text}", EnvRef.parse(name), found, [])
-            for name, found in sorted(chosen.items())
+            self._entry(f"{reference}@{found.text}", reference, found, [])
+            for reference, found in required
         ]
         return self._entry(text, root, own, requires)
 
@@ -163,7 +164,10 @@ class _Resolution:
         wanted = Wanted(references, self._python_version)
         shelf = self._shelves.get(wanted.full_name)
         if shelf is None:
-            raise UnresolvableError("not_found", self._describe_missing(references[0]))
+            name = wanted.full_name
+            if name not in self._missing:
+                self._missing[name] = self._describe_missing(references[0])
+            raise UnresolvableError("not_found", self._missing[name])
         if not shelf.is_whole:
             try:
                 found = choose(wanted, shelf.newest_first)
@@ -189,6 +193,8 @@ class _Resolution:
         new = [
             reference for reference in dict.fromkeys(references) if str(reference) not in self._seen
         ]
+        if not new:
+            return
         self._seen.update(str(reference) for reference in new)
         for name, shelf in load_shelves(self._session, self._caller, new).items():
             known = self._shelves.get(name)
@@ -212,13 +218,17 @@ class _Resolution:
         if not missing:
             return
         rows = self._session.scalars(select(Version).where(Version.id.in_(missing))).all()
-        files = queries.find_files(self._session, missing)
+        files: dict[int, list[File]] = {}
+        for file in queries.find_files(self._session, missing):
+            files.setdefault(file.version_id, []).append(file)
         for row in rows:
             reference = missing[row.id]
             summary = views.version_summary(row, reference.owner, reference.name)
-            own = [file for file in files if file.version_id == row.id]
-            self._manifests.setdefault(row.id, json.loads(row.manifest_json))
-            published = [views.published_file(file, summary, self._url) for file in own]
+            published = [
+                views.published_file(file, summary, self._url) for file in files.get(row.id, [])
+            ]
+            if row.id not in self._manifests:
+                self._manifests[row.id] = json.loads(row.manifest_json)
             self._details[row.id] = row, published
 
     def _entry(

@@ -221,6 +221,15 @@ def test_what_another_process_publishes_shows_within_a_second(
             time.sleep(0.02)
 
 
+def test_the_first_environment_of_a_hub_shows_although_the_empty_list_was_read(
+    hub_data: Path, tmp_path: Path
+) -> None:
+    with run_hub(hub_data) as hub:
+        assert names_on(hub, "/simple/") == []
+        Author.new(hub, tmp_path).publish("maze")
+        assert names_on(hub, "/simple/") == ["maze"]
+
+
 def test_ranges_of_files_are_served(author: Author, name: str) -> None:
     author.publish(name)
     path = f"/simple/{name}/"
