@@ -1,7 +1,7 @@
 """Writes small environments into a folder."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 PYPROJECT = """\
 [build-system]
@@ -53,7 +53,11 @@ def load_environment(size: int = 4, level: Literal["easy", "hard"] = "easy") -> 
 
 
 def write_environment(
-    folder: Path, *, edits: dict[str, str] | None = None, code: str = CODE, **files: Any
+    folder: Path,
+    *,
+    edits: Mapping[str, str] | None = None,
+    code: str = CODE,
+    files: Mapping[str, str] | None = None,
 ) -> Path:
     """An environment in `folder`; `edits` replaces pieces of its ``pyproject.toml``."""
     text = PYPROJECT
@@ -64,7 +68,7 @@ def write_environment(
     (folder / "pyproject.toml").write_text(text)
     (folder / "README.md").write_text("# Maze\n\nFind the exit.\n")
     (folder / "maze_env" / "__init__.py").write_text(code)
-    for path, content in files.items():
+    for path, content in (files or {}).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(content)
     return folder

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import struct
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def forge(
         out += part.before
         offset = len(out) if part.offset is None else part.offset
         body = part.body()
-        values = {
+        values: dict[str, int | bytes] = {
             "name": part.name,
             "flags": part.flags,
             "method": part.method,
@@ -134,14 +135,14 @@ def _central(values: dict[str, int | bytes], part: Part, offset: int) -> bytes:
     )
 
 
-def wheel_contents(**changes: bytes | None) -> dict[str, bytes]:
+def wheel_contents(changes: Mapping[str, bytes | None] | None = None) -> dict[str, bytes]:
     """The files of a good foreign wheel; `changes` name files of its metadata folder."""
     files: dict[str, bytes | None] = {
         "maze_env/__init__.py": b"def load_environment(): ...\n",
         f"{DIST_INFO}/METADATA": METADATA,
         f"{DIST_INFO}/WHEEL": WHEEL,
     }
-    files |= {f"{DIST_INFO}/{name}": content for name, content in changes.items()}
+    files |= {f"{DIST_INFO}/{name}": content for name, content in (changes or {}).items()}
     return {path: content for path, content in files.items() if content is not None}
 
 

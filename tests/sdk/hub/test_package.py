@@ -34,7 +34,7 @@ def pack_here(folder: Path, out: Path, *allowed: str) -> Package:
 
 def with_backend(folder: Path, body: str) -> Path:
     edits = {'"hatchling.build"': '"backend"\nbackend-path = ["."]'}
-    return write_environment(folder, edits=edits, **{"backend.py": BACKEND.format(body=body)})
+    return write_environment(folder, edits=edits, files={"backend.py": BACKEND.format(body=body)})
 
 
 def sha256(path: Path) -> str:
@@ -85,7 +85,7 @@ def test_the_authors_folder_is_only_read(tmp_path: Path) -> None:
 
 
 def test_what_git_ignores_does_not_reach_the_wheel(tmp_path: Path) -> None:
-    folder = write_environment(tmp_path / "maze", **{"maze_env/notes.txt": "private"})
+    folder = write_environment(tmp_path / "maze", files={"maze_env/notes.txt": "private"})
     (folder / "maze_env" / ".gitignore").write_text("notes.txt\n")
 
     package = pack_here(folder, tmp_path / "out")
@@ -160,7 +160,7 @@ def test_the_wrapper_asks_for_what_importing_the_package_takes(
 
 
 def test_a_secret_stops_everything_unless_it_is_allowed(tmp_path: Path) -> None:
-    folder = write_environment(tmp_path / "maze", **{".env": "", "a.txt": "npm_" + "a1B2" * 9})
+    folder = write_environment(tmp_path / "maze", files={".env": "", "a.txt": "npm_" + "a1B2" * 9})
 
     with pytest.raises(SecretFoundError) as caught:
         pack_here(folder, tmp_path / "out", "a.txt")
@@ -182,7 +182,7 @@ def test_a_secret_that_only_the_wheel_holds_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["dist/maze_env-0.1.0-py3-none-any.whl", "x.egg-info/PKG-INFO"])
 def test_outputs_of_earlier_builds_are_not_shipped_by_accident(tmp_path: Path, path: str) -> None:
-    folder = write_environment(tmp_path / "maze", **{path: ""})
+    folder = write_environment(tmp_path / "maze", files={path: ""})
 
     with pytest.raises(PackageError, match="is the output of a build"):
         pack_here(folder, tmp_path / "out")
@@ -237,7 +237,7 @@ def test_a_wheel_that_breaks_a_rule_is_not_delivered(tmp_path: Path) -> None:
 
 
 def test_links_and_modes_reach_the_wheel(tmp_path: Path) -> None:
-    folder = write_environment(tmp_path / "maze", **{"maze_env/run.sh": "#!/bin/sh\n"})
+    folder = write_environment(tmp_path / "maze", files={"maze_env/run.sh": "#!/bin/sh\n"})
     (folder / "maze_env" / "run.sh").chmod(0o755)
     (folder / "maze_env" / "again.sh").symlink_to("run.sh")
 

@@ -143,7 +143,7 @@ def test_the_running_strop_installs_runs_and_packs_itself_again(tmp_path: Path) 
     place = tmp_path / "venv"
     venv.create(place)
     python = place / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
     subprocess.run([*pip, "--no-index", wheel], check=True)
     # Its dependencies are ours; `.pth` files, and with them our own Strop, do not count there.
     environ = os.environ | {"PYTHONPATH": sysconfig.get_path("purelib")}

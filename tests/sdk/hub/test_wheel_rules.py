@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,10 @@ MANIFEST: dict[str, Any] = {
 }
 
 
-def check(folder: Path, name: str = WHEEL_NAME, **changes: bytes | None) -> WheelFacts:
-    return check_wheel(write(folder, forge(wheel_parts(wheel_contents(**changes))), name))
+def check(
+    folder: Path, name: str = WHEEL_NAME, changes: Mapping[str, bytes | None] | None = None
+) -> WheelFacts:
+    return check_wheel(write(folder, forge(wheel_parts(wheel_contents(changes or {}))), name))
 
 
 def strop_json(schema: Any = None, **changes: Any) -> bytes:
@@ -44,9 +47,14 @@ def strop_json(schema: Any = None, **changes: Any) -> bytes:
     return json.dumps(document).encode()
 
 
-def check_strop(folder: Path, name: str = WHEEL_NAME, **changes: bytes | None) -> WheelFacts:
-    files = {"strop.json": strop_json(), "entry_points.txt": ENTRY_POINTS} | changes
-    return check(folder, name, **files)
+def check_strop(
+    folder: Path, name: str = WHEEL_NAME, changes: Mapping[str, bytes | None] | None = None
+) -> WheelFacts:
+    files: dict[str, bytes | None] = {
+        "strop.json": strop_json(),
+        "entry_points.txt": ENTRY_POINTS,
+    }
+    return check(folder, name, files | dict(changes or {}))
 
 
 def test_a_plain_wheel_is_foreign_and_described_by_its_metadata(tmp_path: Path) -> None:
@@ -61,7 +69,7 @@ def test_a_plain_wheel_is_foreign_and_described_by_its_metadata(tmp_path: Path) 
 
 
 def test_a_wheel_with_a_manifest_is_of_kind_strop(tmp_path: Path) -> None:
-    facts = check_strop(tmp_path, **{"strop.json": strop_json({"type": "object"})})
+    facts = check_strop(tmp_path, changes={"strop.json": strop_json({"type": "object"})})
 
     assert facts.kind is VersionKind.STROP
     assert facts.manifest.category == "logic"
@@ -92,7 +100,7 @@ def test_a_wheel_of_another_name_is_refused(tmp_path: Path, name: str, message: 
 @pytest.mark.parametrize("part", ["METADATA", "WHEEL"])
 def test_a_wheel_without_a_part_of_its_metadata_is_refused(tmp_path: Path, part: str) -> None:
     with pytest.raises(PackageError, match=f"has no {part}"):
-        check(tmp_path, **{part: None})
+        check(tmp_path, changes={part: None})
 
 
 @pytest.mark.parametrize(
@@ -113,12 +121,12 @@ def test_a_wheel_without_a_part_of_its_metadata_is_refused(tmp_path: Path, part:
 )
 def test_metadata_that_is_wrong_is_refused(tmp_path: Path, metadata: bytes, message: str) -> None:
     with pytest.raises(PackageError, match=message):
-        check(tmp_path, METADATA=metadata)
+        check(tmp_path, changes={"METADATA": metadata})
 
 
 def test_a_wheel_file_of_another_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PackageError, match="Wheel-Version"):
-        check(tmp_path, WHEEL=b"Wheel-Version: 2.0\n")
+        check(tmp_path, changes={"WHEEL": b"Wheel-Version: 2.0\n"})
 
 
 @pytest.mark.parametrize(
@@ -126,7 +134,7 @@ def test_a_wheel_file_of_another_version_is_refused(tmp_path: Path) -> None:
 )
 def test_entry_points_that_cannot_be_read_are_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(PackageError, match=r"entry_points\.txt cannot be read"):
-        check(tmp_path, **{"entry_points.txt": content})
+        check(tmp_path, changes={"entry_points.txt": content})
 
 
 @pytest.mark.parametrize(
@@ -204,7 +212,7 @@ def test_a_manifest_that_contradicts_its_wheel_is_refused(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ManifestError, match=message):
-        check_strop(tmp_path, **{"strop.json": strop_json(**changes)})
+        check_strop(tmp_path, changes={"strop.json": strop_json(**changes)})
 
 
 @pytest.mark.parametrize(
@@ -222,14 +230,14 @@ def test_a_document_of_another_form_is_refused(
     tmp_path: Path, document: bytes, message: str
 ) -> None:
     with pytest.raises(ManifestError, match=message):
-        check_strop(tmp_path, **{"strop.json": document})
+        check_strop(tmp_path, changes={"strop.json": document})
 
 
 def test_all_problems_of_a_manifest_are_named_at_once(tmp_path: Path) -> None:
     document = strop_json(category="x", sandbox=1, tags=["Bad Tag"], **{"reward-range": [1, 0]})
 
     with pytest.raises(ManifestError) as caught:
-        check_strop(tmp_path, **{"strop.json": document})
+        check_strop(tmp_path, changes={"strop.json": document})
 
     assert [problem.split()[0].strip("`:") for problem in caught.value.problems] == [
         "category",
@@ -246,7 +254,7 @@ def test_the_entry_point_must_be_there_exactly_once(
     tmp_path: Path, entry_points: bytes | None
 ) -> None:
     with pytest.raises(ManifestError, match="exactly the entry"):
-        check_strop(tmp_path, **{"entry_points.txt": entry_points})
+        check_strop(tmp_path, changes={"entry_points.txt": entry_points})
 
 
 def test_native_code_needs_the_manifests_consent(tmp_path: Path) -> None:
@@ -254,7 +262,7 @@ def test_native_code_needs_the_manifests_consent(tmp_path: Path) -> None:
 
     with pytest.raises(ManifestError, match="Set `platform = true`"):
         check_strop(tmp_path, name)
-    facts = check_strop(tmp_path, name, **{"strop.json": strop_json(platform=True)})
+    facts = check_strop(tmp_path, name, changes={"strop.json": strop_json(platform=True)})
     assert facts.tags == ("cp311-cp311-linux_x86_64",)
 
 
@@ -265,7 +273,7 @@ def test_a_foreign_wheels_odd_fields_are_left_out_not_refused(tmp_path: Path) ->
         b"Author-email: Ada <ada@x.org>, bob@x.org\nLicense: MIT\n more\n"
         b"Project-URL: Evil, javascript:alert(1)\nHome-page: https://x.org\n",
     )
-    manifest = check(tmp_path, METADATA=metadata).manifest
+    manifest = check(tmp_path, changes={"METADATA": metadata}).manifest
 
     assert manifest.summary == "a b"
     assert manifest.dependencies == []
@@ -275,8 +283,8 @@ def test_a_foreign_wheels_odd_fields_are_left_out_not_refused(tmp_path: Path) ->
 
 
 def test_a_foreign_wheel_keeps_an_entry_point_that_is_one(tmp_path: Path) -> None:
-    good = check(tmp_path, **{"entry_points.txt": ENTRY_POINTS}).manifest
-    bad = check(tmp_path, **{"entry_points.txt": b"[strop.environments]\nx = 1 2\n"}).manifest
+    good = check(tmp_path, changes={"entry_points.txt": ENTRY_POINTS}).manifest
+    bad = check(tmp_path, changes={"entry_points.txt": b"[strop.environments]\nx = 1 2\n"}).manifest
 
     assert (good.entry_point, bad.entry_point) == ("maze_env:load_environment", None)
 
@@ -286,4 +294,4 @@ def test_dependencies_of_extras_are_no_dependencies(tmp_path: Path) -> None:
         b"Summary", b"Requires-Dist: httpx>=1\nRequires-Dist: rich; extra == 'x'\nSummary"
     )
 
-    assert check(tmp_path, METADATA=metadata).manifest.dependencies == ["httpx>=1"]
+    assert check(tmp_path, changes={"METADATA": metadata}).manifest.dependencies == ["httpx>=1"]
