@@ -51,7 +51,7 @@ def events(body: dict[str, Any], sampled: Sampled, document: dict[str, Any]) -> 
     is_text = "text" in choice
     for piece in _pieces(choice.get("message") or {"text": choice["text"]}):
         yield head | {"choices": [{"index": 0, **(piece if is_text else {"delta": piece})}]}
-    middle, last = _halves(choice)
+    middle, last = _halves(choice, is_llama=bool(body.get("return_tokens")))
     yield head | {"choices": [middle]}
     yield head | {"choices": [last]}
     if (body.get("stream_options") or {}).get("include_usage"):
@@ -59,7 +59,7 @@ def events(body: dict[str, Any], sampled: Sampled, document: dict[str, Any]) -> 
     yield "[DONE]"
 
 
-def _halves(choice: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _halves(choice: dict[str, Any], *, is_llama: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """Two closing chunks that carry the tokens between them, as engines spread them."""
     first: dict[str, Any] = {"index": 0, "delta": {}}
     second = first | {"finish_reason": choice["finish_reason"]}
@@ -67,7 +67,9 @@ def _halves(choice: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         first["token_ids"], second["token_ids"] = choice["token_ids"][:2], choice["token_ids"][2:]
     for name, entries in choice.get("logprobs", {}).items():
         first["logprobs"] = first.get("logprobs", {}) | {name: entries[:2]}
-        second["logprobs"] = second.get("logprobs", {}) | {name: entries[2:]}
+        # Like llama.cpp, which has no entry for the last token where it streams.
+        rest = entries[2:-1] if is_llama else entries[2:]
+        second["logprobs"] = second.get("logprobs", {}) | {name: rest}
     return first, second
 
 
@@ -109,6 +111,10 @@ def _envelope(
     if body.get("return_meta_info"):
         triples = [[logprob(each), each, decode([each])] for each in sampled.ids]
         choice["meta_info"] = {"output_token_logprobs": triples, "weight_version": "7"}
+    if body.get("verbose"):
+        # One character stands for each id, so that the text survives JSON and comes back exact.
+        prompt = "".join(map(chr, sampled.prompt_ids))
+        document["__verbose"] = {"prompt": prompt, "tokens": sampled.ids}
     if body.get("logprobs"):
         choice["logprobs"] = _logprobs(body, sampled, kind)
     return document

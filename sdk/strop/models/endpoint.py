@@ -125,13 +125,15 @@ class Endpoint:
 
         return await call_with_retries(try_once, self.retry)
 
-    async def get(self, url: str) -> dict[str, Any]:
-        """The JSON object at another address of the same server.
+    async def ask(self, url: str, body: Mapping[str, JSON] | None = None) -> dict[str, Any]:
+        """The JSON object at another address of the same server; with `body` it is a POST.
 
         Raises:
             ModelError: As `strop.errors` says.
         """
-        request = Request("GET", Url.parse(url), self._headers)
+        content = b"" if body is None else json.dumps(body).encode()
+        method = "GET" if body is None else "POST"
+        request = Request(method, Url.parse(url), self._headers, content)
 
         async def try_once(_: int) -> Reply:
             return await self._whole(request)

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, TypeAlias, Unpack
 
 from strop.errors import ConfigError, ModelReplyError
 from strop.models.endpoint import Connecting, Endpoint
+from strop.models.llama import complete_with_prompt_ids
 from strop.models.part import encode_chat_part
 from strop.models.reply.chat import read_chat
 from strop.models.reply.stream import ChatFold
@@ -18,7 +19,7 @@ Engine: TypeAlias = Literal["vllm", "sglang", "llama.cpp"]
 _TOKEN_FIELDS: dict[Engine, dict[str, JSON]] = {
     "vllm": {"logprobs": True, "return_token_ids": True},
     "sglang": {"logprobs": True, "return_prompt_token_ids": True, "return_meta_info": True},
-    "llama.cpp": {"logprobs": True, "return_tokens": True},
+    "llama.cpp": {"logprobs": True, "top_logprobs": 1, "return_tokens": True, "verbose": True},
 }
 
 
@@ -29,7 +30,7 @@ class OpenAIModel:
         name: As the server calls the model.
         base_url: Mostly ends in ``/v1``, which is added to an address without a path.
         engine: Ask for token ids and logprobs in this engine's way; None asks for nothing that
-            is not OpenAI's.
+            is not OpenAI's. SGLang gives none in a stream, and llama.cpp leaves the last one out.
         logprobs: Ask for the log-probability of every sampled token.
         is_streaming: Receive the reply in pieces, so that `Limits.read_s` bounds the time
             between two tokens rather than that of the whole completion.
@@ -56,9 +57,10 @@ class OpenAIModel:
         reasoning_field: str | None = None,
         **connecting: Unpack[Connecting],
     ) -> None:
-        if engine == "sglang" and is_streaming:
-            raise ConfigError("SGLang gives no token ids in a stream: set is_streaming=False")
+        if engine in ("sglang", "llama.cpp") and is_streaming:
+            raise ConfigError(f"{engine} streams no exact token ids: set is_streaming=False")
         self._name = name
+        self._engine = engine
         self._base_url = root_of(base_url, "/chat/completions")
         self._endpoint = bearer_endpoint(f"{self._base_url}/chat/completions", connecting)
         self._is_streaming = is_streaming
@@ -82,7 +84,7 @@ class OpenAIModel:
         """
         model = cls("", base_url, **connecting)
         try:
-            listing = (await model._endpoint.get(f"{model._base_url}/models")).get("data")
+            listing = (await model._endpoint.ask(f"{model._base_url}/models")).get("data")
             name = listing[0]["id"] if isinstance(listing, list) and listing else None
             if not isinstance(name, str):
                 raise ModelReplyError(f"{base_url} lists no models: name one")
@@ -122,6 +124,8 @@ class OpenAIModel:
             ModelError: As `strop.errors` says, after the retries that the policy allows.
         """
         body = self._encode(messages, tools, sampling)
+        if self._engine == "llama.cpp":
+            return await complete_with_prompt_ids(self._endpoint, self._base_url, body)
         return await self._endpoint.call(body, read_chat, ChatFold if self._is_streaming else None)
 
     async def close(self) -> None:

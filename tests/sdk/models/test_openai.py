@@ -59,7 +59,6 @@ def counted(**more: Any) -> dict[str, Any]:
         ("vllm", True),
         ("sglang", False),
         ("llama.cpp", False),
-        ("llama.cpp", True),
     ],
 )
 async def test_token_ids_and_logprobs_are_exactly_those_that_the_engine_saw(
@@ -72,8 +71,7 @@ async def test_token_ids_and_logprobs_are_exactly_those_that_the_engine_saw(
     seen = server.sampled[0]
     assert completion.token_ids == array("i", seen.ids)
     assert completion.logprobs == array("f", map(logprob, seen.ids))
-    expected = None if engine == "llama.cpp" else array("i", seen.prompt_ids)
-    assert completion.prompt_token_ids == expected
+    assert completion.prompt_token_ids == array("i", seen.prompt_ids)
 
 
 async def test_sglang_names_the_version_of_its_weights(connect: Connect) -> None:
@@ -82,9 +80,32 @@ async def test_sglang_names_the_version_of_its_weights(connect: Connect) -> None
     assert completion.policy_version == 7
 
 
-def test_token_ids_in_a_stream_of_sglang_are_refused_before_the_first_call() -> None:
+@pytest.mark.parametrize("engine", ["sglang", "llama.cpp"])
+def test_inexact_token_ids_of_a_stream_are_refused_before_the_first_call(engine: Any) -> None:
     with pytest.raises(ConfigError, match="is_streaming=False"):
-        OpenAIModel("m", "http://model.test", engine="sglang", is_streaming=True)
+        OpenAIModel("m", "http://model.test", engine=engine, is_streaming=True)
+
+
+async def test_ids_that_miss_a_token_that_was_counted_are_left_out(connect: Connect) -> None:
+    model = connect(body={"logprobs": True, "return_tokens": True}, is_streaming=True)
+
+    completion = await model.complete(*ask())
+
+    assert completion.text == "olleh"
+    assert completion.token_ids is None
+    assert completion.logprobs is None
+
+
+async def test_prompt_ids_of_another_number_than_was_counted_are_left_out(
+    server: ModelServer, connect: Connect
+) -> None:
+    short = Fault(body={"tokens": [1, 2, 3]})
+    server.faults.extend([Fault(), short, short])
+
+    completion = await connect(engine="llama.cpp").complete(*ask())
+
+    assert completion.prompt_token_ids is None
+    assert completion.token_ids is not None
 
 
 async def test_logprobs_alone_need_no_engine(server: ModelServer, connect: Connect) -> None:

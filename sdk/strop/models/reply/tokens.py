@@ -37,6 +37,9 @@ def read_tokens(document: Mapping[str, Any], choice: Mapping[str, Any], where: s
     """
     prompt_ids = choice.get("prompt_token_ids") or document.get("prompt_token_ids")
     ids, logprobs = _sampled(choice)
+    if choice.get("token_ids") is None and not _is_all(document.get("usage"), logprobs):
+        # A stream of llama.cpp has no entry for the token that ended the completion.
+        ids = logprobs = None
     if ids is None:
         verbose = document.get("__verbose")
         ids = verbose.get("tokens") if isinstance(verbose, dict) else None
@@ -73,6 +76,12 @@ def count_of(value: Any) -> int:
     """A count that an engine sent, ≥ 0; 0 for what is no number."""
     is_number = isinstance(value, int | float) and math.isfinite(value)
     return max(0, int(value)) if is_number else 0
+
+
+def _is_all(counts: Any, entries: Sequence[Any] | None) -> bool:
+    """Whether there is an entry for every token that was counted, as far as anybody counted."""
+    count = counts.get("completion_tokens") if isinstance(counts, dict) else None
+    return entries is None or not isinstance(count, int) or count == len(entries)
 
 
 def _sampled(choice: Mapping[str, Any]) -> tuple[Sequence[Any] | None, Sequence[Any] | None]:
