@@ -44,12 +44,14 @@ test-all: $(DEV) ## every test, the slow ones too
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 check: $(DEV) ## style, types, who may import whom, sizes
-	@$(BIN)/ruff check $(CHECKED)
-	@$(BIN)/ruff format --check $(CHECKED)
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/python -m tests.architecture.sizes
-	@$(BIN)/python -m tests.architecture.hygiene
+	@status=0; \
+	$(BIN)/ruff check $(CHECKED) || status=1; \
+	$(BIN)/ruff format --check $(CHECKED) || status=1; \
+	$(BIN)/mypy || status=1; \
+	$(BIN)/lint-imports --no-logo || status=1; \
+	$(BIN)/python -m tests.architecture.sizes || status=1; \
+	$(BIN)/python -m tests.architecture.hygiene || status=1; \
+	exit $$status
 
 fix: $(DEV) ## mend what can be mended without thinking
 	@$(BIN)/ruff check --fix $(CHECKED)

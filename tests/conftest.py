@@ -14,6 +14,17 @@ _USER_PIP_CONFIG = Path.home() / ".config" / "pip" / "pip.conf"
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
+_LONGEST_ID = 40
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a case after its argument where the value itself makes no readable, stable name."""
+    is_unnameable = isinstance(val, str | bytes) and (
+        len(val) > _LONGEST_ID or not (val.isascii() and str(val).isprintable())
+    )
+    return argname if is_unnameable or isinstance(val, bytes) else None
+
+
 @pytest.fixture
 def data_folder() -> Callable[[str], Path]:
     """Finds a public data set by name; the test is skipped, and the cause names it, if absent."""
