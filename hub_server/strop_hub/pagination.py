@@ -3,20 +3,9 @@
 import base64
 import binascii
 import json
-from typing import Annotated, Any
-
-from fastapi import Query
+from typing import Any
 
 from strop_hub.errors import InvalidRequestError
-
-DEFAULT_LIMIT = 50
-MAX_LIMIT = 200
-
-LimitOf = Annotated[int, Query(alias="limit", ge=1, le=MAX_LIMIT, description="Items on a page.")]
-CursorOf = Annotated[
-    str | None,
-    Query(alias="cursor", max_length=1024, description="`next_cursor` of the page before."),
-]
 
 
 class InvalidCursorError(InvalidRequestError):

@@ -18,7 +18,7 @@ from strop_hub.answers import answer
 from strop_hub.content_response import ContentResponse
 from strop_hub.dependencies import CallerOf, HubParts
 from strop_hub.hub import in_thread
-from strop_hub.pagination import DEFAULT_LIMIT, CursorOf, LimitOf
+from strop_hub.page_parameters import DEFAULT_LIMIT, CursorOf, LimitOf
 from strop_hub.registry import resolve, service
 from strop_hub.registry.queries import EnvironmentFilter
 

@@ -1,6 +1,7 @@
 """Templates to responses: everything is escaped, and no page may load or run what is not ours."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from importlib.metadata import version
@@ -10,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from strop_hub.settings import Settings
@@ -29,6 +31,7 @@ SECURITY_HEADERS: Mapping[str, str] = MappingProxyType(
         "cache-control": "private, no-cache",
     }
 )
+_IN_BACKTICKS = re.compile(r"`([^`]{1,400})`")
 _MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 
 
@@ -76,6 +79,11 @@ def _size(size_bytes: int) -> str:
     return f"{size:.0f} {unit}" if unit == "B" or size >= 10 else f"{size:.1f} {unit}"
 
 
+def _code(text: str) -> Markup:
+    """Text whose parts in backticks are code, as the messages of errors write them."""
+    return Markup(_IN_BACKTICKS.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704
+
+
 def _static_name(prefix: str) -> str:
     return next(name for name in STATIC if name.startswith(prefix))
 
@@ -88,7 +96,7 @@ def _make_templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {"day": _day, "size": _size}
+    templates.filters |= {"day": _day, "size": _size, "code": _code}
     templates.globals |= {
         "hub_version": version("strop"),
         "stylesheet": _static_name("catalog."),

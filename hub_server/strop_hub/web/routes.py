@@ -14,7 +14,7 @@ from strop_hub.auth import Caller
 from strop_hub.dependencies import CallerOf, HubParts
 from strop_hub.errors import NotFoundError
 from strop_hub.hub import Hub, in_thread
-from strop_hub.pagination import CursorOf
+from strop_hub.page_parameters import CursorOf
 from strop_hub.registry import service
 from strop_hub.registry.queries import EnvironmentFilter
 from strop_hub.web.environment_page import page_context

@@ -112,12 +112,3 @@ def test_names_that_nothing_can_have_are_not_found(hub: RunningHub, path: str) -
 
     assert response.status_code == 404, response.text
     assert response.headers["content-type"] == "application/problem+json"
-
-
-def test_a_manifest_with_a_lone_surrogate_is_shown_as_it_came(author: Author) -> None:
-    author.publish("maze", manifest={"license": "\ud800"})
-
-    response = author.hub.get(f"{API}/{author.owner}/maze")
-
-    assert response.status_code == 200
-    assert response.json()["latest"]["manifest"]["license"] == "\ud800"

@@ -221,6 +221,15 @@ def test_hidden_and_absent_environments_have_the_same_page(author: Author) -> No
         visit(author.hub, f"/{author.owner}/veiled{tail}", status=404)
 
 
+def test_a_page_that_is_missing_names_what_was_asked_and_what_is_near(author: Author) -> None:
+    author.publish("maze-env")
+
+    response = ask(author.hub, "GET", f"/{author.owner}/maze-enf", accept=BROWSER)
+
+    assert f"<code>{author.owner}/maze-enf</code>" in response.text
+    assert f"<code>{author.owner}/maze-env</code>" in response.text
+
+
 def test_a_reader_sees_a_private_environment_without_the_public_way_to_install(
     author: Author,
 ) -> None:
