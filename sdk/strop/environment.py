@@ -118,6 +118,15 @@ class Environment:
         finally:
             self.threads.close()
 
+    @property
+    def has_group_rewards(self) -> bool:
+        """Whether a reward is complete only when the members of a group were compared."""
+        return self.rubric.has_group
+
+    def allow_concurrency(self, count: int) -> None:
+        """Make room for as many blocking calls at once as rollouts are in flight."""
+        self.threads.limit = max(self.threads.limit, count)
+
     def opening(self, task: Task) -> Sequence[Message]:
         """The messages that the policy sees first."""
         return self._system + task.prompt
@@ -149,12 +158,15 @@ class Environment:
 
         Args:
             task: One of this environment's tasks, or any that suits it.
-            model: One model, or one for each seat.
+            model: One model, or one for each seat; one with a method ``for_task(task)`` is asked
+                for the model of this task, as scripted oracles are.
             attempt: Its identity, from which the seeds follow; by default that of run seed 0.
             sampling: How to sample; its seed is replaced by the attempt's.
             queue_s: Seconds that the attempt has waited, for the record.
         """
-        return await roll_out(self.start(task, attempt=attempt), model, sampling, queue_s)
+        for_task = getattr(model, "for_task", None)
+        chosen: Seats = model if for_task is None else for_task(task)
+        return await roll_out(self.start(task, attempt=attempt), chosen, sampling, queue_s)
 
     def start_group(self, task: Task, size: int, *, attempt: Attempt | None = None) -> Group:
         """A fresh group of episodes at one task, to be driven by hand.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -40,11 +41,14 @@ class Report:
     truncated_count: int
     mean_turns: float | None
     usage: Usage
+    environments: dict[str, Report] = field(default_factory=dict)
+    """By full name, where a run mixes several."""
 
     def to_json(self) -> dict[str, JSON]:
         """The report as JSON; keys of `pass_at` become strings."""
         value = asdict(self)
         value["pass_at"] = {str(k): share for k, share in self.pass_at.items()}
+        value["environments"] = {name: r.to_json() for name, r in self.environments.items()}
         return value
 
 
@@ -104,7 +108,7 @@ class Tally:
         """
         self._group_size = group_size
         self._passing_reward = passing_reward
-        self._open: dict[tuple[str, str, str, int], _Group] = {}
+        self._open: dict[Attempt, _Group] = {}
         self._attempt_count = 0
         self._truncated_count = 0
         self._usage = Usage()
@@ -112,6 +116,8 @@ class Tally:
         self._metrics: dict[str, _Mean] = {}
         self._passes: dict[int, _Mean] = {}
         self._failures: Counter[str] = Counter()
+        self._name: str | None = None
+        self._parts: dict[str, Tally] = {}
 
     @property
     def attempt_count(self) -> int:
@@ -120,6 +126,7 @@ class Tally:
 
     def add(self, trajectory: Trajectory) -> None:
         """Count one trajectory."""
+        self._add_to_part(trajectory)
         self._attempt_count += 1
         self._truncated_count += trajectory.is_truncated
         self._usage = self._usage + trajectory.usage
@@ -154,10 +161,24 @@ class Tally:
             truncated_count=self._truncated_count,
             mean_turns=self._turns.mean if self._turns.count else None,
             usage=self._usage,
+            environments={name: part.report() for name, part in self._parts.items()},
         )
 
+    def _add_to_part(self, trajectory: Trajectory) -> None:
+        name = trajectory.environment.full_name
+        if self._name is None:
+            self._name = name
+        elif name != self._name and not self._parts:
+            # Everything so far was of the first environment: that is its part.
+            self._parts[self._name] = copy.deepcopy(self)
+        if self._parts:
+            part = self._parts.get(name)
+            if part is None:
+                part = self._parts[name] = Tally(self._group_size, self._passing_reward)
+            part.add(trajectory)
+
     def _add_to_group(self, attempt: Attempt, reward: float | None) -> None:
-        key = (attempt.environment, attempt.split, attempt.task_key, attempt.visit)
+        key = attempt.group
         group = self._open.setdefault(key, _Group())
         group.attempt_count += 1
         if reward is not None:
@@ -218,7 +239,7 @@ async def evaluate(
 
     def count(trajectory: Trajectory) -> None:
         tally.add(trajectory)
-        is_compared = environment.rubric.has_group
+        is_compared = environment.has_group_rewards
         finished.add(trajectory, group_size=plan.group_size, is_compared=is_compared)
 
     writer = None if out is None else _open_output(out, count, is_resumed=is_resumed)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from strop.attempt import Attempt
 from strop.errors import BoundaryError, ContextOverflowError, ModelError, SettingsError
-from strop.task import Task
 from strop.trajectory import StopReason, Trajectory, failure_of
 from strop.types import EpisodeLike, Sampling, Seats
 
@@ -22,7 +21,6 @@ class Drivable(EpisodeLike, Protocol):
     """An episode as the loop sees it."""
 
     attempt: Attempt
-    task: Task
     seats: ClassVar[Mapping[str, bool]]
 
     @property
@@ -70,8 +68,7 @@ async def roll_out(
 
     Args:
         episode: A fresh one.
-        model: One model, or one for each seat; one with a method ``for_task(task)`` is asked
-            for the model of this task, as scripted oracles are.
+        model: One model, or one for each seat.
         sampling: How to sample; its seed is replaced by the attempt's.
         queue_s: Seconds that the attempt has waited, for the record.
 
@@ -80,9 +77,6 @@ async def roll_out(
     """
     _check_seats(episode, model)
     sampling = replace(sampling or Sampling(), seed=episode.attempt.sampling_seed)
-    for_task = getattr(model, "for_task", None)
-    if for_task is not None:
-        model = for_task(episode.task)
     try:
         await _drive(episode, model, sampling)
         trajectory = await episode.score(queue_s)

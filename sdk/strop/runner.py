@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from strop.attempt import Attempt
@@ -41,8 +41,8 @@ class RunPlan:
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} is {getattr(self, name)}. It must be at least 1.")
 
-    def tasks(self, environment: Environment) -> Iterator[Task]:
-        """The tasks in order, each loaded in its turn.
+    def draws(self, environment: Environment) -> Iterator[tuple[Task, int]]:
+        """The tasks in order, each loaded in its turn, with how often it was drawn before.
 
         Raises:
             SettingsError: There is no such split or key, or no end.
@@ -52,18 +52,19 @@ class RunPlan:
             known = ", ".join(environment.tasks)
             raise SettingsError(f"There is no split {self.split!r}. This environment has: {known}.")
         if self.keys is not None:
-            return (_task_of(environment, self.split, key) for key in self.keys)
+            return ((_task_of(environment, self.split, key), 0) for key in self.keys)
         if self.task_count is None and tasks.is_infinite:
             raise SettingsError(
                 f"The split {self.split!r} has no end. Say how many tasks to run (task_count)."
             )
-        return islice(tasks, self.task_count)
+        return islice(tasks.draws(), self.task_count)
 
     def attempts(self, environment: Environment) -> Iterator[tuple[Task, Attempt]]:
         """Every attempt in order; the members of a group stand together."""
-        for task in self.tasks(environment):
+        for task, visit in self.draws(environment):
+            first = environment.attempt(task, run_seed=self.seed, visit=visit)
             for member in range(self.group_size):
-                yield task, environment.attempt(task, run_seed=self.seed, member=member)
+                yield task, replace(first, member=member) if member else first
 
 
 class _Budget:
@@ -143,12 +144,12 @@ async def run(
     earlier = finished or Finished()
     attempts = plan.attempts(environment)
     budget = _Budget(plan)
-    environment.threads.limit = max(environment.threads.limit, plan.concurrency)
+    environment.allow_concurrency(plan.concurrency)
     open_groups = {group: list(members) for group, members in earlier.members.items()}
 
     async def take(trajectory: Trajectory) -> None:
         ready = [trajectory]
-        if environment.rubric.has_group:
+        if environment.has_group_rewards:
             members = open_groups.setdefault(trajectory.attempt.group, [])
             members.append(trajectory)
             if len(members) < plan.group_size:

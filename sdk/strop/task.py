@@ -107,7 +107,12 @@ class TaskSet:
     @property
     def is_infinite(self) -> bool:
         """Whether iteration never ends."""
-        return isinstance(self.source, _Generated) and self.source.size is None
+        return bool(getattr(self.source, "is_infinite", False))
+
+    def draws(self) -> Iterator[tuple[Task, int]]:
+        """Each task in order, and how often it was drawn before in this pass, from 0."""
+        draws = getattr(self.source, "draws", None)
+        return ((task, 0) for task in self) if draws is None else draws()
 
     def __iter__(self) -> Iterator[Task]:
         tasks = self.source() if callable(self.source) else self.source
@@ -133,8 +138,9 @@ class TaskSet:
         Raises:
             KeyError: There is none.
         """
-        if isinstance(self.source, _Generated):
-            return replace_split(self.source.get(key), self.split)
+        find = getattr(self.source, "get", None)
+        if find is not None:
+            return replace_split(find(key), self.split)
         for task in self:
             if task.key == key:
                 return task
@@ -169,6 +175,10 @@ class _Generated:
     size: int | None
     seed: int
     split: str = ""
+
+    @property
+    def is_infinite(self) -> bool:
+        return self.size is None
 
     def __call__(self) -> Iterator[Task]:
         indexes = count() if self.size is None else range(self.size)
