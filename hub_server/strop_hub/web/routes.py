@@ -98,6 +98,9 @@ async def show_static(name: str) -> Response:
 @router.get("/{owner:catalog_owner}")
 async def show_owner(hub: HubParts, owner: str) -> Response:
     """An owner's environments: the list, narrowed."""
+    if "." in owner:
+        # What browsers and crawlers ask every site for, such as robots.txt; no owner's normal name.
+        return render_not_found(hub, f"`/{owner}` is no page of this catalog.")
     query = urlencode({"owner": owner})
     return RedirectResponse(f"{root_of(hub.settings)}/?{query}", 303)
 

@@ -268,6 +268,7 @@ def test_an_owner_leads_to_the_list_of_what_it_published(author: Author) -> None
 
     assert response.status_code == 303
     assert response.headers["location"] == f"/?owner={author.owner}"
+    visit(author.hub, "/robots.txt", status=404)
 
 
 def test_the_catalog_leaves_other_addresses_their_own_answers(hub: RunningHub) -> None:
