@@ -141,44 +141,65 @@ async def run(
     Raises:
         RunStoppedError: Authentication failed, or the failure budget is spent.
     """
-    earlier = finished or Finished()
-    attempts = plan.attempts(environment)
-    budget = _Budget(plan)
     environment.allow_concurrency(plan.concurrency)
-    open_groups = {group: list(members) for group, members in earlier.members.items()}
-
-    async def take(trajectory: Trajectory) -> None:
-        ready = [trajectory]
-        if environment.has_group_rewards:
-            members = open_groups.setdefault(trajectory.attempt.group, [])
-            members.append(trajectory)
-            if len(members) < plan.group_size:
-                return
-            del open_groups[trajectory.attempt.group]
-            ready = await environment.score_group(members)
-        for each in ready:
-            if each.attempt not in earlier.attempts:
-                on_trajectory(each)
-                budget.charge(each)
-
-    async def work() -> None:
-        for task, attempt in attempts:
-            if attempt in earlier.attempts:
-                continue
-            trajectory = await environment.rollout(
-                task, model, attempt=attempt, sampling=plan.sampling
-            )
-            await take(trajectory)
-            # A model without latency never waits: give a cancel its turn.
-            await asyncio.sleep(0)
-
+    work = _Work(environment, model, plan, on_trajectory, finished or Finished())
     try:
         async with asyncio.TaskGroup() as workers:
             for _ in range(plan.concurrency):
-                workers.create_task(work())
+                workers.create_task(work.go_on())
     except BaseExceptionGroup as group:
         # One worker's error cancelled the rest; its cause is what the caller can act on.
         raise group.exceptions[0] from None
+
+
+class _Work:
+    """What the workers of one run share."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        model: Seats,
+        plan: RunPlan,
+        on_trajectory: Callable[[Trajectory], None],
+        finished: Finished,
+    ) -> None:
+        self._environment = environment
+        self._model = model
+        self._plan = plan
+        self._on_trajectory = on_trajectory
+        self._finished = finished.attempts
+        self._open_groups = {group: list(each) for group, each in finished.members.items()}
+        self._attempts = plan.attempts(environment)
+        self._budget = _Budget(plan)
+
+    async def go_on(self) -> None:
+        """Make attempts until none is left."""
+        for task, attempt in self._attempts:
+            if attempt in self._finished:
+                continue
+            trajectory = await self._environment.rollout(
+                task, self._model, attempt=attempt, sampling=self._plan.sampling
+            )
+            await self._take(trajectory)
+            # A model without latency never waits: give a cancel its turn.
+            await asyncio.sleep(0)
+
+    async def _take(self, trajectory: Trajectory) -> None:
+        if not self._environment.has_group_rewards:
+            self._hand_over(trajectory)
+            return
+        group = trajectory.attempt.group
+        members = self._open_groups.setdefault(group, [])
+        members.append(trajectory)
+        if len(members) == self._plan.group_size:
+            del self._open_groups[group]
+            for member in await self._environment.score_group(members):
+                if member.attempt not in self._finished:
+                    self._hand_over(member)
+
+    def _hand_over(self, trajectory: Trajectory) -> None:
+        self._on_trajectory(trajectory)
+        self._budget.charge(trajectory)
 
 
 def _task_of(environment: Environment, split: str, key: str) -> Task:
