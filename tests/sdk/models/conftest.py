@@ -67,7 +67,7 @@ def ask(text: str = "hello") -> tuple[list[Message], tuple[()], Sampling]:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Wait, for a second at most, until something outside has happened."""
-    async with asyncio.timeout(1):
+    """Wait, for ten seconds at most, until something outside has happened."""
+    async with asyncio.timeout(10):
         while not is_so():  # noqa: ASYNC110 - what is waited for signals nobody
             await asyncio.sleep(0.001)

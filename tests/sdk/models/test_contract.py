@@ -314,7 +314,7 @@ async def test_a_silent_server_is_given_up(
     server: ModelServer, connect: Connect, dialect: str, streams: bool
 ) -> None:
     server.faults.append(Fault(delay_s=30))
-    model = connect(dialect, is_streaming=streams, limits=Limits(read_s=0.05))
+    model = connect(dialect, is_streaming=streams, limits=Limits(read_s=0.25))
 
     assert (await model.complete(*ask())).text
     assert len(server.calls) == 2

@@ -56,15 +56,15 @@ async def test_calls_at_once_open_no_more_than_the_limit_and_are_served_in_order
 
 
 async def test_waiting_for_a_place_is_not_charged_to_the_time_limits(server: ModelServer) -> None:
-    server.faults.extend([Fault(delay_s=0.08)] * 4)
-    async with pool_with(connection_count=1, total_s=0.25, read_s=0.25) as pool:
+    server.faults.extend([Fault(delay_s=0.2)] * 4)
+    async with pool_with(connection_count=1, total_s=0.7, read_s=0.7) as pool:
         responses = await asyncio.gather(*(pool.fetch(get(server.port)) for _ in range(4)))
 
     assert [response.status for response in responses] == [200] * 4
 
 
 async def test_a_waiter_that_gives_up_takes_no_place(server: ModelServer) -> None:
-    server.faults.append(Fault(delay_s=0.05))
+    server.faults.append(Fault(delay_s=0.2))
     async with pool_with(connection_count=1) as pool:
         first = asyncio.create_task(pool.fetch(get(server.port, "/first")))
         await until(lambda: bool(server.calls))
@@ -205,6 +205,37 @@ def test_a_pool_works_on_the_next_event_loop() -> None:
     assert asyncio.run(call()) == 200
 
 
+async def test_a_pool_whose_loop_still_runs_refuses_another_one(server: ModelServer) -> None:
+    async with pool_with() as pool:
+        await pool.fetch(get(server.port))
+
+        with pytest.raises(StropError, match="one pool a loop"):
+            await asyncio.to_thread(asyncio.run, pool.fetch(get(server.port)))
+
+
+async def test_hundreds_of_calls_cancelled_at_once_leave_nothing(server: ModelServer) -> None:
+    server.faults.extend([Fault(delay_s=30)] * 200)
+    async with pool_with(connection_count=100) as pool:
+        calls = [asyncio.create_task(pool.fetch(get(server.port))) for _ in range(300)]
+        await until(lambda: len(server.calls) == 100)
+        for call in calls:
+            call.cancel()
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        await until(lambda: not server.peers)
+
+        assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
+        assert pool.open_count == 0
+        server.faults.clear()
+        assert (await pool.fetch(get(server.port))).status == 200
+
+
+async def test_a_reset_is_said_as_one(server: ModelServer) -> None:
+    server.faults.append(Fault(is_reset=True))
+    async with pool_with() as pool:
+        with pytest.raises(ModelUnavailableError, match="broke off"):
+            await pool.fetch(get(server.port))
+
+
 async def test_nobody_there_is_said_with_the_address() -> None:
     async with listening(saying()) as port:
         pass
@@ -223,10 +254,10 @@ async def test_silence_and_slowness_have_limits_of_their_own(server: ModelServer
     server.faults.extend([Fault(delay_s=30), Fault(chunk_delay_s=0.02)])
     body = b'{"model": "tiny", "messages": [{"role": "user", "content": "%s"}], "stream": true}'
     url = Url.parse(f"{server.base_url}/chat/completions")
-    async with pool_with(read_s=0.1, total_s=0.2) as pool:
-        with pytest.raises(ModelUnavailableError, match=r"no bytes for 0\.1 s"):
+    async with pool_with(read_s=0.3, total_s=0.5) as pool:
+        with pytest.raises(ModelUnavailableError, match=r"no bytes for 0\.3 s"):
             await pool.fetch(get(server.port))
-        with pytest.raises(ModelUnavailableError, match=r"no whole reply within 0\.2 s"):
+        with pytest.raises(ModelUnavailableError, match=r"no whole reply within 0\.5 s"):
             await pool.fetch(Request("POST", url, body=body % (b"long " * 50)))
 
 

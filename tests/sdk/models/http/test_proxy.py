@@ -15,7 +15,7 @@ from strop.models.openai import OpenAIModel
 from strop.models.retry import NO_RETRIES
 from tests.model_server import ModelServer
 from tests.sdk.models.conftest import ask
-from tests.sdk.models.http.peers import ProxyServer, listening
+from tests.sdk.models.http.peers import ProxyServer, listening, saying
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +75,26 @@ async def test_the_proxys_password_is_sent_and_asked_for(
             else:
                 with pytest.raises(ModelAuthError, match="user and password"):
                     await pool.fetch(request)
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        (b"HTTP/1.1 502 Bad Gateway\r\n\r\n", "answered CONNECT with 502"),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "does not answer in HTTP"),
+        (b"", "closed the connection"),
+    ],
+)
+async def test_a_proxy_that_opens_no_tunnel_is_named(
+    monkeypatch: pytest.MonkeyPatch, answer: bytes, cause: str
+) -> None:
+    async with listening(saying(answer)) as port:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
+        async with HttpPool() as pool:
+            with pytest.raises(ModelUnavailableError, match=cause):
+                await pool.fetch(Request("GET", Url.parse("https://model.test/")))
+
+            assert pool.open_count == 0
 
 
 async def test_a_proxy_that_is_down_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
