@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from strop_hub import problems, status
 from strop_hub.accounts import routes as accounts
 from strop_hub.accounts.token_use import FLUSH_INTERVAL_S
+from strop_hub.body_limit import BodyLimitMiddleware
 from strop_hub.errors import HubError
 from strop_hub.hub import Hub, in_thread
 from strop_hub.index.app import IndexApp
@@ -44,6 +45,7 @@ def create_app(settings: Settings) -> FastAPI:
     for router in (status.router, accounts.router, publish.router, registry.router, web.router):
         app.include_router(router)
     app.add_middleware(IndexApp, hub=hub)
+    app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_json_bytes)
     app.add_middleware(RequestIdMiddleware, version=version("strop"))
     return app
 

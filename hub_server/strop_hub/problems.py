@@ -13,13 +13,13 @@ from strop.errors import InvalidRefError
 from strop.hub.wire import PROBLEM_TYPE, Problem
 from strop_hub.audit.service import Act, note_refusal
 from strop_hub.auth import Caller
-from strop_hub.errors import HubError, InvalidRequestError, StorageUnavailableError
+from strop_hub.errors import HubError, InvalidRequestError, StorageUnavailableError, TooLargeError
 from strop_hub.hub import Hub, in_thread
 from strop_hub.request_scope import REQUEST_ID
 
 logger = logging.getLogger(__name__)
 
-_CODES = {404: "not_found", 405: "method_not_allowed"}
+_CODES = {404: "not_found", 405: "method_not_allowed", 413: TooLargeError.code}
 
 
 def add_handlers(app: FastAPI) -> None:
