@@ -1,0 +1,19 @@
+r"""The final answer of a solution: the last ``\boxed{…}``, else GSM8K's last line."""
+
+import re
+
+from strop.rewards import boxed_answer
+
+_LAST_LINE = re.compile(r"^####[ \t]*(\S.*)\Z", re.MULTILINE)
+
+
+def extract_answer(text: str) -> str | None:
+    r"""What the text gives as its answer; None when it gives none.
+
+    The last ``\boxed{…}`` counts. Without one, a last line ``#### N`` does.
+    """
+    answer = boxed_answer(text)
+    if answer is not None:
+        return answer
+    match = _LAST_LINE.search(text.rstrip())
+    return match[1] if match else None
