@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from strop.rewards.boxed import boxed_answer, boxed_math
+    from strop.rewards.judge import judge
     from strop.rewards.number import last_number, numeric, parse_number
     from strop.rewards.text import exact, normalize_text
 
@@ -12,6 +13,7 @@ _HOMES = {
     "boxed_answer": "boxed",
     "boxed_math": "boxed",
     "exact": "text",
+    "judge": "judge",
     "last_number": "number",
     "normalize_text": "text",
     "numeric": "number",
@@ -22,6 +24,7 @@ __all__ = [
     "boxed_answer",
     "boxed_math",
     "exact",
+    "judge",
     "last_number",
     "normalize_text",
     "numeric",
