@@ -68,7 +68,8 @@ class EnvRef:
         if match is None:
             raise InvalidRefError(f"{text!r} names no environment. {_FORM}.")
         owner, name = (normalize_name(part) for part in match.group("owner", "name"))
-        return cls(owner, name, **_selector(match["selector"], text))
+        selector = match["selector"]
+        return cls(owner, name) if selector is None else cls(owner, name, *_select(selector, text))
 
     @property
     def full_name(self) -> str:
@@ -87,22 +88,20 @@ class EnvRef:
         return self.full_name if self.selector is None else f"{self.full_name}@{self.selector}"
 
 
-def _selector(selector: str | None, text: str) -> dict[str, str | Version | SpecifierSet]:
-    if selector is None:
-        return {}
+_Selected = tuple[Version | None, SpecifierSet | None, str | None, str | None]
+
+
+def _select(selector: str, text: str) -> _Selected:
     if match := _DIGEST.fullmatch(selector):
-        return {"digest": match["hex"]}
+        return None, None, None, match["hex"]
     try:
-        return {"version": Version(selector)}
+        return Version(selector), None, None, None
     except InvalidVersion:
         pass
-    if selector[0] in "=<>!~":
-        try:
-            return {"specifier": SpecifierSet(selector)}
-        except InvalidSpecifier as error:
-            raise InvalidRefError(
-                f"{selector!r} in {text!r} is no version range. {_FORM}."
-            ) from error
+    try:
+        return None, SpecifierSet(selector), None, None
+    except InvalidSpecifier:
+        pass
     if _TAG.fullmatch(selector):
-        return {"tag": selector}
+        return None, None, selector, None
     raise InvalidRefError(f"{selector!r} in {text!r} selects no version. {_FORM}.")
