@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -76,6 +77,27 @@ class Backend(Runs):
 
     async def _open(self, profile: Profile) -> Channel:
         return await self._transport.open_run(profile)
+
+    @asynccontextmanager
+    async def turn(self, rollout: str = "") -> AsyncIterator[float]:
+        """Wait for a turn and hold it, for runs that are started with `start_program`.
+
+        Raises:
+            SandboxBusyError: Too many wait already.
+        """
+        async with self._queue.turn(rollout) as queue_s:
+            yield queue_s
+
+    async def start_program(
+        self, code: str, *, limits: Limits | None = None, profile: Profile | None = None
+    ) -> Job:
+        """Start a Python program in a sandbox of its own and return while it runs."""
+        channel = await self._open(profile or Profile())
+        job = Job(channel, self._origin())
+        bounds = (limits or self._limits).to_wire()
+        source = code.encode(errors="surrogatepass")
+        await channel.send(Request("python", bounds, code=source, is_streaming=True).pack())
+        return job
 
     async def create(self, spec: SandboxSpec | None = None) -> Sandbox:
         """Start a sandbox that lives until it is stopped.
