@@ -1,8 +1,11 @@
 """Colours and bars are for terminals alone."""
 
+import os
+import pty
+import subprocess
 from pathlib import Path
 
-from tests.sdk.cli.command import on_terminal, strop
+from tests.sdk.cli.command import STROP, on_terminal, strop
 from tests.sdk.cli.conftest import Author
 
 ESCAPE = "\x1b["
@@ -38,19 +41,14 @@ def test_a_push_elsewhere_shows_no_bar(author: Author, project: Path) -> None:
 
 
 def test_a_token_is_asked_for_without_being_shown(author: Author) -> None:
-    import os
-    import pty
-    import subprocess
-
-    from tests.sdk.cli.command import STROP
-
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [STROP, "login", author.hub.url], stdin=theirs, stdout=theirs, stderr=theirs
     ) as process:
         os.close(theirs)
         shown = os.read(ours, 1000)
-        while b"Token" not in shown:
+        # The blank comes once the terminal has stopped to echo.
+        while b"Token: " not in shown:
             shown += os.read(ours, 1000)
         os.write(ours, f"{author.token}\n".encode())
         while b"is kept in" not in shown:
