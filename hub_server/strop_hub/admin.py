@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session, joinedload
 from strop.errors import ConfigError
 from strop.hub.refs import normalize_name
 from strop.hub.wire import Scope
-from strop_hub import sdk
 from strop_hub.accounts import service as accounts
 from strop_hub.accounts.service import TokenRequest
 from strop_hub.audit.service import Act, note
@@ -21,6 +20,7 @@ from strop_hub.errors import ForbiddenError, VersionExistsError
 from strop_hub.hub import Hub
 from strop_hub.migration import migrate
 from strop_hub.models import Owner, Role, Token, User
+from strop_hub.publish import sdk
 from strop_hub.publish.rules import SDK_NAME
 from strop_hub.settings import Settings
 

@@ -8,14 +8,14 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 
-from strop_hub import problems, status
 from strop_hub.accounts import routes as accounts
 from strop_hub.accounts.token_use import FLUSH_INTERVAL_S
-from strop_hub.body_limit import BodyLimitMiddleware
 from strop_hub.errors import HubError
+from strop_hub.http import problems, status
+from strop_hub.http.body_limit import BodyLimitMiddleware
+from strop_hub.http.middleware import RequestIdMiddleware
 from strop_hub.hub import Hub, in_thread
 from strop_hub.index.app import IndexApp
-from strop_hub.middleware import RequestIdMiddleware
 from strop_hub.publish import routes as publish
 from strop_hub.publish.staging import sweep
 from strop_hub.registry import routes as registry

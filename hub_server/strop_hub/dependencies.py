@@ -7,8 +7,8 @@ from fastapi import Depends, Request
 
 from strop_hub.audit.service import Act
 from strop_hub.auth import Caller, recognise
+from strop_hub.http.request_scope import REQUEST_ID
 from strop_hub.hub import Hub, in_thread
-from strop_hub.request_scope import REQUEST_ID
 
 
 def get_hub(request: Request) -> Hub:

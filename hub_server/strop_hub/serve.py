@@ -11,8 +11,8 @@ from fastapi import FastAPI
 from strop.errors import ConfigError
 from strop_hub import admin
 from strop_hub.app import create_app
+from strop_hub.http.status import NO_USERS
 from strop_hub.settings import Settings
-from strop_hub.status import NO_USERS
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _KEEP_ALIVE_S = 15

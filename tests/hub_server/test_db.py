@@ -10,9 +10,9 @@ from sqlalchemy import func, select, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from strop_hub.audit.feed import next_value
 from strop_hub.db import WRITE_TRIES, Base, Database, after_commit, sqlite_url
 from strop_hub.errors import StorageUnavailableError
-from strop_hub.feed import next_value
 from strop_hub.models import Counter, Owner, OwnerKind
 
 

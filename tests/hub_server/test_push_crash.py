@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from strop_hub import failpoints
+from strop_hub.publish import failpoints
 from tests.factories import AnUpload, an_upload
 from tests.hub_server.checking import check_whole, uploads_under_way
 from tests.hub_server.running_hub import STOP_S, RunningHub, run_hub
@@ -66,7 +66,7 @@ def test_a_push_killed_at_a_step_can_be_repeated_at_once(
 
 
 def test_every_step_of_a_push_has_a_failpoint_of_its_own() -> None:
-    sources = Path(failpoints.__file__).parent.rglob("*.py")
+    sources = Path(failpoints.__file__).parents[1].rglob("*.py")
     reached = [
         line.split('reach("')[1].split('")')[0]
         for source in sources

@@ -7,8 +7,8 @@ from anyio import CapacityLimiter
 from starlette.requests import ClientDisconnect
 
 from strop_hub.errors import HubError, MalformedBodyError
-from strop_hub.failpoints import reach
 from strop_hub.hub import in_thread
+from strop_hub.publish.failpoints import reach
 from strop_hub.publish.form import Form, Parts, too_large
 from strop_hub.settings import MIB
 

@@ -8,12 +8,11 @@ from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from strop.hub.wire import FileKind, PushOutcome, Scope
+from strop_hub.audit.feed import append_event
 from strop_hub.audit.service import Act, note
 from strop_hub.auth import Caller, recognise_again, require
 from strop_hub.db import now
 from strop_hub.errors import VersionExistsError
-from strop_hub.failpoints import reach
-from strop_hub.feed import append_event
 from strop_hub.models import (
     Environment,
     File,
@@ -23,6 +22,7 @@ from strop_hub.models import (
     Visibility,
 )
 from strop_hub.publish import rules
+from strop_hub.publish.failpoints import reach
 from strop_hub.publish.latest import refresh_latest
 from strop_hub.publish.order import sort_key
 from strop_hub.publish.store import StoredParts

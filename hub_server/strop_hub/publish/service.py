@@ -13,9 +13,9 @@ from strop_hub.audit.service import Act
 from strop_hub.auth import Caller, require
 from strop_hub.db import after_commit
 from strop_hub.errors import InvalidRequestError
-from strop_hub.failpoints import reach
 from strop_hub.hub import Hub, in_thread
 from strop_hub.models import Visibility
+from strop_hub.publish.failpoints import reach
 from strop_hub.publish.form import Parts
 from strop_hub.publish.receive import check_length, receive
 from strop_hub.publish.record import Order, Receipt, find_published, record

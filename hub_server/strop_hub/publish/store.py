@@ -6,7 +6,7 @@ A blob that no row names is harmless; a row that names no blob is not.
 import hashlib
 from dataclasses import dataclass
 
-from strop_hub.failpoints import reach
+from strop_hub.publish.failpoints import reach
 from strop_hub.publish.validate import Candidate
 from strop_hub.storage import Storage
 

@@ -17,7 +17,7 @@ from strop_hub.errors import (
     InvalidPackageError,
     MalformedBodyError,
 )
-from strop_hub.failpoints import reach
+from strop_hub.publish.failpoints import reach
 from strop_hub.publish.form import ReceivedFile
 
 WHEEL, SOURCE = "wheel", "source"

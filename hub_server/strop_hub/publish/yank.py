@@ -6,10 +6,10 @@ from sqlalchemy.orm import Session
 
 from strop.hub.refs import normalize_name
 from strop.hub.wire import Scope, VersionDetail
+from strop_hub.audit.feed import append_event
 from strop_hub.audit.service import Act, note
 from strop_hub.auth import Caller, recognise_again, require
 from strop_hub.db import now
-from strop_hub.feed import append_event
 from strop_hub.hub import Hub
 from strop_hub.models import Environment, Version
 from strop_hub.publish.latest import clean, refresh_latest

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from strop.hub.wire import FileKind, VersionKind
 from strop_hub import admin
-from strop_hub.feed import append_event
+from strop_hub.audit.feed import append_event
 from strop_hub.hub import Hub
 from strop_hub.index import cache as cache_module
 from strop_hub.index.cache import PageCache, PageKey

@@ -8,8 +8,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from strop.hub.wire import HUB_HEADER, REQUEST_ID_HEADER
-from strop_hub.problems import internal_problem
-from strop_hub.request_scope import REQUEST_ID
+from strop_hub.http.problems import internal_problem
+from strop_hub.http.request_scope import REQUEST_ID
 
 logger = logging.getLogger(__name__)
 

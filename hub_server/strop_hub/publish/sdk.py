@@ -5,7 +5,6 @@ import tempfile
 from pathlib import Path
 
 from strop.hub.package import build_sdk_wheel
-
 from strop.hub.wire import PushResult
 from strop_hub.audit.service import Act
 from strop_hub.auth import Caller

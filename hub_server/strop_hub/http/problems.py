@@ -14,8 +14,8 @@ from strop.hub.wire import PROBLEM_TYPE, Problem
 from strop_hub.audit.service import Act, note_refusal
 from strop_hub.auth import Caller
 from strop_hub.errors import HubError, InvalidRequestError, StorageUnavailableError, TooLargeError
+from strop_hub.http.request_scope import REQUEST_ID
 from strop_hub.hub import Hub, in_thread
-from strop_hub.request_scope import REQUEST_ID
 
 logger = logging.getLogger(__name__)
 

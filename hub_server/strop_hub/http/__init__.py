@@ -1,0 +1,1 @@
+"""What every answer over HTTP shares: ids, problems, limits, health."""
