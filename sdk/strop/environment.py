@@ -19,7 +19,7 @@ from strop.rollout import roll_out
 from strop.rubric import Rubric
 from strop.task import Task, TaskSet
 from strop.threads import Threads
-from strop.tools import Tool, ToolLike
+from strop.tools import Tool, ToolConnection, ToolLike, ToolServer
 from strop.trajectory import Trajectory
 from strop.types import EnvironmentIdentity, Message, Sampling, Seats, Settings
 
@@ -50,6 +50,7 @@ class Environment:
         rewards: Sequence[Reward | RewardFunction],
         episode: type[Episode] = Episode,
         tools: Sequence[ToolLike | Callable[..., Any]] = (),
+        servers: Sequence[ToolServer] = (),
         max_turns: int = 100,
         max_tokens: int | None = None,
         time_limits: TimeLimits = _NO_LIMITS,
@@ -65,6 +66,8 @@ class Environment:
             episode: How a task is played; by default one completion ends it.
             tools: Typed functions, or tools of a server, that every episode offers besides
                 its class's own methods.
+            servers: Servers of tools, such as `strop.mcp.McpServer`, shared by all episodes or
+                connected anew for each.
             max_turns: Completions after which an episode is truncated, ≥ 1.
             max_tokens: Sampled tokens of all seats after which an episode is truncated, ≥ 1;
                 None sets no limit.
@@ -87,6 +90,9 @@ class Environment:
         """Task sets by split."""
         self.rubric = Rubric(rewards, time_limits.reward_s)
         self.tools = tuple(_as_tool(each) for each in tools)
+        """Offered by every episode; those of shared servers come when the environment opens."""
+        self.episode_servers = tuple(server for server in servers if not server.is_shared)
+        """Connected anew for each episode."""
         self.max_turns = max_turns
         self.max_tokens = max_tokens
         self.time_limits = time_limits
@@ -100,6 +106,9 @@ class Environment:
         self.threads = Threads()
         """Where the `def` rewards and tools of this environment run."""
         self._episode = _checked(episode, self.rubric)
+        self._own_tools = self.tools
+        self._shared_servers = tuple(server for server in servers if server.is_shared)
+        self._connections: list[ToolConnection] = []
         self._system = () if system_prompt is None else (Message("system", system_prompt),)
 
     async def setup(self) -> None:
@@ -109,14 +118,27 @@ class Environment:
         """Free what `setup` took; override as needed."""
 
     async def __aenter__(self) -> Self:
-        await self.setup()
+        try:
+            for server in self._shared_servers:
+                self._connections.append(await server.connect())
+            shared = [each for connection in self._connections for each in connection.tools]
+            self.tools = (*self._own_tools, *shared)
+            await self.setup()
+        except BaseException:
+            await self._disconnect()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
         try:
             await self.close()
         finally:
+            await self._disconnect()
             self.threads.close()
+
+    async def _disconnect(self) -> None:
+        while self._connections:
+            await self._connections.pop().close()
 
     @property
     def has_group_rewards(self) -> bool:

@@ -13,9 +13,9 @@ from strop.limits import limited
 from strop.recorder import Recorder
 from strop.replies import Replies
 from strop.toolbox import Toolbox
-from strop.tools import Tool, ToolLike, tools_of
+from strop.tools import Tool, ToolConnection, ToolLike, tools_of
 from strop.trajectory import Failure, Seat, StopReason, Timing, Trajectory, failure_of
-from strop.types import JSON, POLICY, Completion, End, Message, ToolSpec
+from strop.types import JSON, POLICY, Completion, End, Message, Sampling, ToolSpec
 
 if TYPE_CHECKING:
     from strop.attempt import Attempt
@@ -44,6 +44,9 @@ class Episode:
     seats: ClassVar[Mapping[str, bool]] = {POLICY: True}
     """Names of the roles, and whether each is trained; the first one's reward is the total."""
 
+    ends_when_cut: ClassVar[bool] = True
+    """Whether a completion that was cut off or filtered truncates the episode."""
+
     _tools: ClassVar[dict[str, Tool]] = {}
     _has_own_messages: ClassVar[bool] = False
 
@@ -67,6 +70,7 @@ class Episode:
         self._environment = environment
         self._recorder = Recorder()
         self._replies: Replies | None = None
+        self._connections: list[ToolConnection] = []
         self._turn_count = 0
         self._token_count = 0
         self._is_open = False
@@ -127,6 +131,11 @@ class Episode:
         return self.toolbox.specs(self.due_seat) if self.toolbox else ()
 
     @property
+    def due_sampling(self) -> Sampling | None:
+        """What the due completion asks of its sampling besides the driver's; None for nothing."""
+        return None
+
+    @property
     def turn_count(self) -> int:
         """How many completions there were, of all seats."""
         return self._turn_count
@@ -139,8 +148,8 @@ class Episode:
 
     @property
     def has_close(self) -> bool:
-        """Whether this class frees something of its own."""
-        return type(self).close is not Episode.close
+        """Whether there is something of its own to free."""
+        return bool(self._connections) or type(self).close is not Episode.close
 
     @property
     def is_ended(self) -> bool:
@@ -182,6 +191,9 @@ class Episode:
         self._recorder.observe(next(iter(self.seats)), self._environment.opening(self.task))
         try:
             async with limited(self._environment.time_limits.setup_s):
+                for server in self._environment.episode_servers:
+                    self._connections.append(await server.connect())
+                    self.add_tools(*self._connections[-1].tools)
                 await self.setup()
         except Exception as error:
             raise self._fault("setup", error) from error
@@ -207,7 +219,7 @@ class Episode:
             self._recorder.rebase(seat, self.messages_of(seat))
         self._recorder.commit(seat, completion)
         self._turn_count += 1
-        cut = _CUT.get(completion.finish_reason)
+        cut = _CUT.get(completion.finish_reason) if self.ends_when_cut else None
         try:
             if completion.message.tool_calls and self.toolbox and cut is None:
                 await self._run_tools(seat, completion)
@@ -229,8 +241,12 @@ class Episode:
         """End with a failure that is never scored."""
         boundary = error.boundary if isinstance(error, BoundaryError) else "environment"
         text = "".join(traceback.format_exception(error, limit=-8))
-        self._failure = self._failure or failure_of(error, boundary, text)
-        self._stop = ("failure", str(error))
+        self.fail_with(failure_of(error, boundary, text))
+
+    def fail_with(self, failure: Failure) -> None:
+        """End with a failure that was recorded elsewhere; the first one counts."""
+        self._failure = self._failure or failure
+        self._stop = ("failure", failure.message)
 
     async def score(self, queue_s: float = 0.0) -> Trajectory:
         """End the episode if it has not ended, and score it; call it before closing.
@@ -255,6 +271,9 @@ class Episode:
             await self.close()
         except Exception as error:
             raise self._fault("close", error) from error
+        finally:
+            for connection in self._connections:
+                await connection.close()
 
     async def _respond(self, seat: str, completion: Completion) -> None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, get_type_hints, overload
@@ -82,6 +82,32 @@ class ToolLike(Protocol):
 
     async def call(self, owner: object, arguments: str, threads: Threads) -> str | End:
         """Run it with the arguments that a model wrote."""
+        ...
+
+
+class ToolConnection(Protocol):
+    """A live connection to whatever offers tools."""
+
+    @property
+    def tools(self) -> Sequence[ToolLike]:
+        """What it offers."""
+        ...
+
+    async def close(self) -> None:
+        """Free it."""
+        ...
+
+
+class ToolServer(Protocol):
+    """What offers tools and has to be connected first, such as `strop.mcp.McpServer`."""
+
+    @property
+    def is_shared(self) -> bool:
+        """One connection for all episodes of an environment, or one for each."""
+        ...
+
+    async def connect(self) -> ToolConnection:
+        """Open a connection."""
         ...
 
 
