@@ -18,6 +18,8 @@ from strop.sandbox.zygote.untrusted import Child
 from strop.sandbox.zygote.watch import Streams, Watch
 
 _SIGXFSZ, _SIGXCPU = signal.SIGXFSZ, signal.SIGXCPU
+_OF_A_SHELL = 128
+"""Added by a shell to the signal that ended its last command."""
 _REQUEST_S = 60.0
 _COMING_AND_GOING = 8
 """How many of our own processes may start while a run lives, in tiers that share the user."""
@@ -162,9 +164,9 @@ def _limit_behind(run: Run, code: int, stderr: list[bytes]) -> str | None:
     """Tell which limit the run itself ran into, where its end shows that."""
     if code == 0:
         return None
-    if code == -_SIGXCPU:
+    if code in (-_SIGXCPU, _OF_A_SHELL + _SIGXCPU):
         return "cpu_s"
-    if code == -_SIGXFSZ:
+    if code in (-_SIGXFSZ, _OF_A_SHELL + _SIGXFSZ):
         return "file_bytes"
     last_line = b"".join(stderr[-2:]).rstrip().rpartition(b"\n")[2]
     if last_line.startswith(b"MemoryError"):

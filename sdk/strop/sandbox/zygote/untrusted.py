@@ -176,7 +176,6 @@ def variables(place: Place, request: Request) -> dict[str, str]:
 def _limit_resources(limits: Mapping[str, float]) -> None:
     cpu_s = max(1, -int(-limits["cpu_s"] // 1))
     values = {
-        resource.RLIMIT_CPU: cpu_s,
         resource.RLIMIT_NPROC: int(limits["pid_count"]),
         resource.RLIMIT_FSIZE: int(limits["file_bytes"]),
         resource.RLIMIT_NOFILE: int(limits["open_file_count"]),
@@ -187,6 +186,10 @@ def _limit_resources(limits: Mapping[str, float]) -> None:
     if limits["address_space_bytes"]:
         values[resource.RLIMIT_AS] = int(limits["address_space_bytes"])
     linux.set_resource_limits(values)
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    last_s = cpu_s + 1 if hard == resource.RLIM_INFINITY else min(cpu_s + 1, hard)
+    # The first bound sends a signal that tells the cause, the second one kills.
+    resource.setrlimit(resource.RLIMIT_CPU, (min(cpu_s, last_s), last_s))
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
     top = _LARGEST_STACK_BYTES if hard == resource.RLIM_INFINITY else min(hard, 64 << 20)
     resource.setrlimit(resource.RLIMIT_STACK, (min(_STACK_BYTES, top), top))

@@ -1,0 +1,97 @@
+"""Say what this machine offers: which backends work, which limits hold, and by what."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from strop.sandbox.backends import capability
+from strop.sandbox.base import Capabilities, Level
+from strop.sandbox.choose import Probe, probe_all
+from strop.sandbox.zygote import landlock
+from strop.sandbox.zygote.place import Tier
+
+_TIERS: Mapping[str, Tier] = {
+    "zygote-root": "root",
+    "zygote-userns": "userns",
+    "zygote-landlock": "landlock",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `examine` has found."""
+
+    kernel: str
+    user: int
+    landlock_version: int
+    """0 where the kernel has none."""
+    cgroups: str
+    """``v2 delegated``, ``v2``, ``v1`` or ``none``: control groups are not used by this version."""
+    probes: tuple[Probe, ...]
+    capabilities: Mapping[str, Capabilities]
+    """Of each backend that works, by its name."""
+
+    @property
+    def chosen(self) -> str | None:
+        """The backend that ``auto`` would choose; None when it would refuse."""
+        for probe in self.probes:
+            strong = self.capabilities.get(probe.name)
+            if strong is not None and strong.isolation >= Level.NAMESPACE:
+                return probe.name
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the report as plain values."""
+        return {
+            "kernel": self.kernel,
+            "user": self.user,
+            "landlock_version": self.landlock_version,
+            "cgroups": self.cgroups,
+            "chosen": self.chosen,
+            "backends": [self._backend(probe) for probe in self.probes],
+        }
+
+    def _backend(self, probe: Probe) -> dict[str, Any]:
+        found = self.capabilities.get(probe.name)
+        return {
+            "name": probe.name,
+            "is_usable": probe.is_usable,
+            "message": probe.message,
+            "errno": probe.errno,
+            "remedy": probe.remedy,
+            "isolation": found and found.isolation.name,
+            "enforced": dict(found.enforced) if found else {},
+            "not_enforced": dict(found.not_enforced) if found else {},
+        }
+
+
+async def examine(*, python: str | None = None) -> Report:
+    """Try every backend by running code in it, and gather what it enforces.
+
+    Args:
+        python: Interpreter of the local backends. None: this one.
+    """
+    probes = await probe_all(python=python)
+    working = [probe.name for probe in probes if probe.is_usable and probe.name in _TIERS]
+    return Report(
+        kernel=platform.release(),
+        user=os.geteuid(),
+        landlock_version=landlock.version(),
+        cgroups=_control_groups(),
+        probes=tuple(probes),
+        capabilities={name: capability.of_tier(_TIERS[name]) for name in working},
+    )
+
+
+def _control_groups() -> str:
+    root = Path("/sys/fs/cgroup")
+    if (root / "cgroup.controllers").is_file():
+        line = Path("/proc/self/cgroup").read_text().strip().rpartition(":")[2]
+        own = root / line.lstrip("/")
+        return "v2 delegated" if os.access(own, os.W_OK) else "v2"
+    return "v1" if (root / "memory").is_dir() else "none"
