@@ -13,6 +13,7 @@ from strop.cli.output import print_fields, print_result, progress_bar
 if TYPE_CHECKING:
     from strop.environment import Environment
     from strop.evaluation import Report
+    from strop.runner import RunPlan
     from strop.types import Model
 
 app = typer.Typer(
@@ -32,6 +33,46 @@ def group() -> None:
     """Run a model on an environment and report its rewards."""
 
 
+ModelOption = Annotated[
+    str,
+    typer.Option(
+        "--model", help="scripted:oracle, :mixed, :random, :constant, :empty, or its name."
+    ),
+]
+BaseUrlOption = Annotated[
+    str | None, typer.Option("--base-url", metavar="URL", help="An OpenAI-compatible endpoint.")
+]
+KeyOption = Annotated[
+    str, typer.Option("--api-key-env", metavar="NAME", help="The variable with its key.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Of the environment; can be repeated."),
+]
+SplitOption = Annotated[str, typer.Option("--split", help="Which tasks.")]
+TasksOption = Annotated[
+    int | None, typer.Option("--tasks", "-n", min=1, help="How many tasks; else all.")
+]
+GroupOption = Annotated[int, typer.Option("--group-size", min=1, help="Attempts at each task.")]
+ConcurrencyOption = Annotated[
+    int, typer.Option("--concurrency", min=1, help="Attempts in flight at most.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="All seeds follow from it.")]
+TemperatureOption = Annotated[
+    float | None, typer.Option("--temperature", min=0, help="Else the model's default.")
+]
+MaxTokensOption = Annotated[
+    int | None, typer.Option("--max-tokens", min=1, help="Of one completion.")
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FOLDER", help="For trajectories.jsonl; else none are kept."),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Make only the attempts that --out misses.")
+]
+
+
 @app.command(
     epilog=examples(
         "strop eval run math-env --model scripted:oracle -n 20",
@@ -40,53 +81,27 @@ def group() -> None:
     )
 )
 def run(
+    *,
     reference: Annotated[str, typer.Argument(metavar="NAME | OWNER/NAME[@VERSION]")],
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", help="scripted:oracle, :mixed, :random, :constant, :empty, or its name."
-        ),
-    ] = f"{_SCRIPTED}oracle",
-    base_url: Annotated[
-        str | None,
-        typer.Option("--base-url", metavar="URL", help="An OpenAI-compatible endpoint."),
-    ] = None,
-    api_key_env: Annotated[
-        str, typer.Option("--api-key-env", metavar="NAME", help="The variable with its key.")
-    ] = "OPENAI_API_KEY",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Of the environment; can be repeated."),
-    ] = None,
-    split: Annotated[str, typer.Option("--split", help="Which tasks.")] = "eval",
-    tasks: Annotated[
-        int | None, typer.Option("--tasks", "-n", min=1, help="How many tasks; else all.")
-    ] = None,
-    group_size: Annotated[
-        int, typer.Option("--group-size", min=1, help="Attempts at each task.")
-    ] = 1,
-    concurrency: Annotated[
-        int, typer.Option("--concurrency", min=1, help="Attempts in flight at most.")
-    ] = 64,
-    seed: Annotated[int, typer.Option("--seed", help="All seeds follow from it.")] = 0,
-    temperature: Annotated[float | None, typer.Option("--temperature", min=0)] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", min=1, help="Of one completion.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FOLDER", help="For trajectories.jsonl; else none are kept."),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Make only the attempts that --out misses.")
-    ] = False,
+    model: ModelOption = f"{_SCRIPTED}oracle",
+    base_url: BaseUrlOption = None,
+    api_key_env: KeyOption = "OPENAI_API_KEY",
+    settings: SetOption = None,
+    split: SplitOption = "eval",
+    tasks: TasksOption = None,
+    group_size: GroupOption = 1,
+    concurrency: ConcurrencyOption = 64,
+    seed: SeedOption = 0,
+    temperature: TemperatureOption = None,
+    max_tokens: MaxTokensOption = None,
+    out: OutOption = None,
+    resume: ResumeOption = False,
     is_json: JsonOption = False,
 ) -> None:
     """Run a model on an installed environment; nothing is ever installed."""
-    from strop.evaluation import TRAJECTORIES_NAME, evaluate
+    from strop.evaluation import TRAJECTORIES_NAME
     from strop.hub.load import load
     from strop.runner import RunPlan
-    from strop.sync import run_sync
     from strop.types import Sampling
 
     environment = load(reference, **_read_settings(settings or ()))
@@ -99,25 +114,7 @@ def run(
         sampling=Sampling(temperature=temperature, max_tokens=max_tokens),
     )
     chosen = _choose_model(environment, model, base_url, api_key_env)
-    planned_count = (tasks or 0) * group_size
-
-    async def work(progress: Any) -> "Report":
-        made_count = 0
-
-        def count(_: object) -> None:
-            nonlocal made_count
-            made_count += 1
-            progress(made_count, max(planned_count, made_count))
-
-        try:
-            return await evaluate(
-                environment, chosen, plan, out=out, is_resumed=resume, on_trajectory=count
-            )
-        finally:
-            await chosen.close()
-
-    with progress_bar("Attempts", show=str) as progress:
-        report = run_sync(work(progress))
+    report = _run_plan(environment, chosen, plan, out=out, is_resumed=resume)
     identity = environment.identity
     document = {
         "environment": identity.full_name,
@@ -129,6 +126,38 @@ def run(
         **report.to_json(),
     }
     print_result(document, is_json=is_json, show=lambda: _show(document, report))
+
+
+def _run_plan(
+    environment: "Environment",
+    model: "Model",
+    plan: "RunPlan",
+    *,
+    out: Path | None,
+    is_resumed: bool,
+) -> "Report":
+    from strop.evaluation import evaluate
+    from strop.sync import run_sync
+
+    planned_count = (plan.task_count or 0) * plan.group_size
+    made_count = 0
+
+    with progress_bar("Attempts", show=str) as progress:
+
+        def count(_: object) -> None:
+            nonlocal made_count
+            made_count += 1
+            progress(made_count, max(planned_count, made_count))
+
+        async def work() -> "Report":
+            try:
+                return await evaluate(
+                    environment, model, plan, out=out, is_resumed=is_resumed, on_trajectory=count
+                )
+            finally:
+                await model.close()
+
+        return run_sync(work())
 
 
 def _read_settings(pairs: Sequence[str]) -> dict[str, str]:

@@ -24,6 +24,7 @@ ReferenceArgument = Annotated[str, typer.Argument(metavar="OWNER/NAME")]
     ),
 )
 def list_environments(
+    *,
     query: Annotated[str, typer.Argument(metavar="[TEXT]", help="Words to search for.")] = "",
     owner: Annotated[str | None, typer.Option("--owner", help="Only this owner's.")] = None,
     category: Annotated[str | None, typer.Option("--category", help="Only of this one.")] = None,

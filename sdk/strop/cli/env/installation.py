@@ -45,6 +45,7 @@ _SAID = {
     )
 )
 def install(
+    *,
     references: Annotated[list[str], typer.Argument(metavar="OWNER/NAME[@VERSION]...")],
     python: PythonOption = None,
     installer: InstallerOption = None,

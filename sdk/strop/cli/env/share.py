@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
 )
 def push(
+    *,
     folder: FolderArgument = Path(),
     owner: Annotated[
         str | None, typer.Option("--owner", help="As whom; else as the token's user.")
@@ -120,6 +121,7 @@ def pull(
     )
 )
 def yank(
+    *,
     reference: Annotated[str, typer.Argument(metavar="OWNER/NAME@VERSION")],
     reason: Annotated[str, typer.Option("--reason", help="Shown to those who ask for it.")] = "",
     undo: Annotated[bool, typer.Option("--undo", help="Let it be chosen again.")] = False,
