@@ -35,6 +35,8 @@ class RunPlan:
     max_failure_share: float = 0.2
     """The run stops when more of its attempts fail, once there were `failure_grace_count`."""
     failure_grace_count: int = 50
+    token_budget: int | None = None
+    """Prompt and sampled tokens after which no further attempt begins; None sets no limit."""
 
     def __post_init__(self) -> None:
         for name in ("group_size", "concurrency"):
@@ -171,18 +173,27 @@ class _Work:
         self._open_groups = {group: list(each) for group, each in finished.members.items()}
         self._attempts = plan.attempts(environment)
         self._budget = _Budget(plan)
+        self._token_count = 0
 
     async def go_on(self) -> None:
         """Make attempts until none is left."""
         for task, attempt in self._attempts:
             if attempt in self._finished:
                 continue
+            if not self._is_affordable():
+                return
             trajectory = await self._environment.rollout(
                 task, self._model, attempt=attempt, sampling=self._plan.sampling
             )
+            usage = trajectory.usage
+            self._token_count += usage.prompt_tokens + usage.completion_tokens
             await self._take(trajectory)
             # A model without latency never waits: give a cancel its turn.
             await asyncio.sleep(0)
+
+    def _is_affordable(self) -> bool:
+        budget = self._plan.token_budget
+        return budget is None or self._token_count < budget
 
     async def _take(self, trajectory: Trajectory) -> None:
         if not self._environment.has_group_rewards:

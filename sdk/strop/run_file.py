@@ -1,0 +1,169 @@
+"""What to run, as a TOML file: parsed without network, secrets or any environment's code."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from strop.errors import ConfigError
+from strop.runner import RunPlan
+from strop.types import Sampling
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class EnvironmentChoice(_Strict):
+    """One environment of a run."""
+
+    ref: str
+    """A name, or ``owner/name[@…]``; resolved when the run starts."""
+    weight: float = Field(default=1.0, ge=0)
+    """How often it is drawn, relative to the others."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """For its `load_environment`."""
+
+
+class ModelChoice(_Strict):
+    """The model, or one seat's."""
+
+    name: str = "scripted:oracle"
+    """As the endpoint calls it, or ``scripted:POLICY``."""
+    base_url: str | None = None
+    """Of an OpenAI-compatible endpoint."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """Name of the variable that holds the key; the key itself never stands in a file."""
+    engine: str | None = None
+    """``vllm``, ``sglang`` or ``llama.cpp``: ask for token ids in its way."""
+    requests_per_s: float | None = Field(default=None, gt=0)
+    tokens_per_s: float | None = Field(default=None, gt=0)
+    """Of prompts and completions together, on average."""
+
+
+class SamplingChoice(_Strict):
+    """How to sample; what is missing is the engine's default."""
+
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    stop: list[str] = Field(default_factory=list)
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Further fields of the request's body."""
+
+
+class RunChoice(_Strict):
+    """Which attempts, and how many at once."""
+
+    split: str = "eval"
+    tasks: int | None = Field(default=None, ge=0)
+    keys: list[str] | None = None
+    group_size: int = Field(default=1, ge=1)
+    concurrency: int = Field(default=64, ge=1)
+    seed: int = 0
+    max_failure_share: float = Field(default=0.2, ge=0, le=1)
+    token_budget: int | None = Field(default=None, ge=1)
+    """Sampled and prompt tokens after which no further attempt begins."""
+    out: str | None = None
+    """A folder for the trajectories."""
+
+
+class RunFile(_Strict):
+    """A whole run. Every field has a default except the environments."""
+
+    environments: list[EnvironmentChoice] = Field(min_length=1)
+    model: ModelChoice = ModelChoice()
+    seats: dict[str, ModelChoice] = Field(default_factory=dict)
+    """Models of further seats by name; `model` plays the rest."""
+    sampling: SamplingChoice = SamplingChoice()
+    run: RunChoice = RunChoice()
+
+    @classmethod
+    def read(cls, path: Path, overrides: Iterable[str] = ()) -> Self:
+        """Read a file and put ``key.path=value`` overrides over it; values are TOML or text.
+
+        Raises:
+            ConfigError: The file is missing, no TOML, or has unknown or wrong fields: all named.
+        """
+        try:
+            with path.open("rb") as file:
+                document = tomllib.load(file)
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path} is no TOML: {error}.") from error
+        return cls.parse(document, overrides, where=str(path))
+
+    @classmethod
+    def parse(
+        cls, document: dict[str, Any], overrides: Iterable[str] = (), *, where: str = "the run"
+    ) -> Self:
+        """Check a document and its overrides, as `read` does."""
+        for override in overrides:
+            _put(document, override)
+        try:
+            return cls.model_validate(document)
+        except ValidationError as error:
+            problems = "".join(
+                f"\n  - {'.'.join(str(part) for part in each['loc'])}: {each['msg']}"
+                for each in error.errors(include_url=False)
+            )
+            raise ConfigError(f"{where} is no run:{problems}") from error
+
+    def to_json(self) -> dict[str, Any]:
+        """The run as JSON, which `parse` reads back equal."""
+        return self.model_dump(mode="json")
+
+    def plan(self) -> RunPlan:
+        """The attempts as the runner takes them."""
+        run, sampling = self.run, self.sampling
+        return RunPlan(
+            split=run.split,
+            task_count=run.tasks,
+            keys=None if run.keys is None else tuple(run.keys),
+            group_size=run.group_size,
+            concurrency=run.concurrency,
+            seed=run.seed,
+            sampling=Sampling(
+                sampling.temperature,
+                sampling.top_p,
+                sampling.max_tokens,
+                tuple(sampling.stop),
+                extra=sampling.extra,
+            ),
+            max_failure_share=run.max_failure_share,
+            token_budget=run.token_budget,
+        )
+
+
+def _put(document: dict[str, Any], override: str) -> None:
+    path, equals, text = override.partition("=")
+    keys = path.strip().split(".")
+    if not equals or not all(keys):
+        raise ConfigError(f"{override!r} is no override. Write KEY.PATH=VALUE: run.seed=3.")
+    try:
+        value: Any = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    place: Any = document
+    for key in keys[:-1]:
+        place = _enter(place, key, override)
+    _assign(place, keys[-1], value, override)
+
+
+def _enter(place: Any, key: str, override: str) -> Any:
+    if isinstance(place, list) and key.isdigit() and int(key) < len(place):
+        return place[int(key)]
+    if isinstance(place, dict):
+        return place.setdefault(key, {})
+    raise ConfigError(f"{override!r} leads nowhere: there is no {key!r} in the run.")
+
+
+def _assign(place: Any, key: str, value: Any, override: str) -> None:
+    if not isinstance(place, dict):
+        raise ConfigError(f"{override!r} leads nowhere: {key!r} stands in no table.")
+    place[key] = value

@@ -1,0 +1,63 @@
+"""A paced model is asked no faster than it may be, in order, and a run stops at its budget."""
+
+import asyncio
+import time
+from typing import Any
+
+from strop import Completion, Message, RunPlan, Sampling, ScriptedModel, Trajectory
+from strop.models.budget import PacedModel
+from strop.runner import run
+from strop.types import Usage
+from tests.sdk.trajectories import a_single_turn_environment
+
+
+async def ask(model: PacedModel, count: int) -> tuple[float, list[str]]:
+    order: list[str] = []
+
+    async def one(number: int) -> None:
+        completion = await model.complete([Message("user", str(number))], [], Sampling())
+        order.append(completion.text)
+
+    started = time.monotonic()
+    await asyncio.gather(*[one(number) for number in range(count)])
+    return time.monotonic() - started, order
+
+
+def echo(tokens: int = 0) -> ScriptedModel:
+    def policy(messages: Any) -> Completion:
+        return Completion(Message("assistant", messages[0].text), usage=Usage(tokens, 0))
+
+    return ScriptedModel(policy, name="echo")
+
+
+async def test_requests_are_paced_after_a_burst_and_keep_their_order() -> None:
+    spent_s, order = await ask(PacedModel(echo(), requests_per_s=20), 30)
+
+    assert spent_s >= 0.45
+    assert order == [str(number) for number in range(30)]
+
+
+async def test_tokens_are_charged_to_what_follows() -> None:
+    model = PacedModel(echo(tokens=50), tokens_per_s=100)
+
+    started = time.monotonic()
+    for _ in range(4):
+        await ask(model, 1)
+
+    assert time.monotonic() - started >= 0.45
+
+
+async def test_without_limits_nothing_waits() -> None:
+    spent_s, _ = await ask(PacedModel(echo()), 100)
+
+    assert spent_s < 5
+    assert PacedModel(echo()).name == "echo"
+
+
+async def test_a_run_begins_no_attempt_beyond_its_token_budget() -> None:
+    made: list[Trajectory] = []
+    plan = RunPlan(concurrency=2, token_budget=100)
+
+    await run(a_single_turn_environment(), echo(tokens=25), plan, on_trajectory=made.append)
+
+    assert 4 <= len(made) <= 5
