@@ -18,7 +18,8 @@ StropError
 │       ├── ModelAuthError           401 and 403: no attempt can succeed
 │       ├── ModelRequestError        any other 4xx: this attempt cannot succeed
 │       ├── ContextOverflowError     the prompt is longer than the context
-│       └── ModelReplyError          a reply that is no completion
+│       ├── ModelReplyError          a reply that is no completion
+│       └── RendererError            a conversation that token ids cannot tell
 ├── RunStoppedError          a run stopped itself: authentication, failure budget
 ├── TrajectoryFileError      a trajectory file cannot be read or may not be written
 ├── ManifestError            `[tool.strop]` or ``strop.json`` is wrong; every problem is named
@@ -134,6 +135,10 @@ class ModelReplyError(ModelError):
     """The endpoint answered 2xx with something that is no completion."""
 
     is_retryable = True
+
+
+class RendererError(ModelError):
+    """A conversation that a vocabulary or a chat template cannot tell."""
 
 
 class RunStoppedError(StropError):

@@ -5,32 +5,23 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, Unpack
+from typing import Unpack
 
-from strop.errors import ModelReplyError
+from strop.errors import ModelReplyError, ModelRequestError
 from strop.models.endpoint import Connecting, Reply
 from strop.models.openai import bearer_endpoint, encode_sampling, root_of
+from strop.models.renderer.memory import TokenMemory
+from strop.models.renderer.protocol import Renderer
 from strop.models.reply.chat import complete, first_choice
 from strop.models.reply.stream import ChatFold
 from strop.types import JSON, Completion, Message, Sampling, ToolSpec
 
 
-class Renderer(Protocol):
-    """From a conversation to token ids, and from sampled ids back to a message."""
-
-    def render(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Sequence[int]:
-        """The prompt's ids, up to where the assistant begins."""
-        ...
-
-    def parse(self, ids: Sequence[int]) -> Message:
-        """What an assistant said with `ids`."""
-        ...
-
-
 class CompletionsModel:
     """A model behind ``POST {base_url}/completions`` that is given token ids.
 
-    Asks for ids and log-probabilities as vLLM and SGLang name them.
+    Asks for ids and log-probabilities as vLLM and SGLang name them; llama.cpp knows the same.
+    A conversation that goes on from what was sampled here is extended, never tokenised again.
 
     Args:
         name: As the server calls the model.
@@ -54,6 +45,7 @@ class CompletionsModel:
         url = f"{root_of(base_url, '/completions')}/completions"
         self._endpoint = bearer_endpoint(url, connecting)
         self._renderer = renderer
+        self._memory = TokenMemory()
         self._is_streaming = is_streaming
         self._fixed: dict[str, JSON] = {"model": name, "logprobs": 1, "return_token_ids": True}
         if is_streaming:
@@ -73,7 +65,11 @@ class CompletionsModel:
         Raises:
             ModelError: As `strop.errors` says, after the retries that the policy allows.
         """
-        return await self.sample(self._renderer.render(messages, tools), sampling)
+        completion = await self._sample(self._prompt(messages, tools), sampling, tools)
+        if completion.prompt_token_ids is not None and completion.token_ids is not None:
+            ids = completion.prompt_token_ids + completion.token_ids
+            self._memory.add([*messages, completion.message], tools, ids)
+        return completion
 
     async def sample(self, prompt_ids: Sequence[int], sampling: Sampling) -> Completion:
         """Sample what follows `prompt_ids`.
@@ -81,19 +77,30 @@ class CompletionsModel:
         Raises:
             ModelError: As `complete`; `ModelReplyError` also when the server hides its ids.
         """
-        sent = array("i", prompt_ids)
-        body = self._fixed | {"prompt": list(sent)} | encode_sampling(sampling, "max_tokens")
-
-        def read(reply: Reply) -> Completion:
-            return self._read(reply, sent)
-
-        return await self._endpoint.call(body, read, ChatFold if self._is_streaming else None)
+        return await self._sample(prompt_ids, sampling, ())
 
     async def close(self) -> None:
         """Close the connections, unless their pool came from outside."""
         await self._endpoint.close()
 
-    def _read(self, reply: Reply, sent: array[int]) -> Completion:
+    def _prompt(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Sequence[int]:
+        known = self._memory.find(messages, tools)
+        if known is None:
+            return self._renderer.render(messages, tools)
+        return self._renderer.extend(known.ids, messages[len(known.messages) :])
+
+    async def _sample(
+        self, prompt_ids: Sequence[int], sampling: Sampling, tools: Sequence[ToolSpec]
+    ) -> Completion:
+        sent = array("i", prompt_ids)
+        body = self._fixed | {"prompt": list(sent)} | encode_sampling(sampling, "max_tokens")
+
+        def read(reply: Reply) -> Completion:
+            return self._read(reply, sent, tools)
+
+        return await self._endpoint.call(body, read, ChatFold if self._is_streaming else None)
+
+    def _read(self, reply: Reply, sent: array[int], tools: Sequence[ToolSpec]) -> Completion:
         choice = first_choice(reply)
         text = choice.get("text")
         found = complete(reply, choice, Message("assistant", text if isinstance(text, str) else ""))
@@ -101,7 +108,13 @@ class CompletionsModel:
             raise ModelReplyError(
                 f"{reply.where} gives no token ids: use a server that knows return_token_ids"
             )
-        message = self._renderer.parse(found.token_ids)
+        counted = None if found.usage is None else found.usage.prompt_tokens
+        if found.prompt_token_ids is None and counted not in (None, len(sent)):
+            raise ModelRequestError(
+                f"{reply.where} was sent {len(sent)} ids and counted {counted}: it adds or drops"
+                " some, so what it saw is unknown. Switch that off, or use a chat client"
+            )
+        message = self._renderer.parse(found.token_ids, tools)
         is_call = found.finish_reason == "stop" and bool(message.tool_calls)
         return replace(
             found,

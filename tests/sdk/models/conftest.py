@@ -31,8 +31,11 @@ class ByteRenderer:
     def render(self, messages: Any, tools: Any) -> list[int]:
         return render([{"role": each.role, "content": each.text} for each in messages], tools)
 
-    def parse(self, ids: Any) -> Message:
+    def parse(self, ids: Any, tools: Any = ()) -> Message:
         return Message("assistant", decode(ids))
+
+    def extend(self, ids: Any, observation: Any) -> list[int]:
+        return [*ids, *self.render(observation, ())]
 
 
 DIALECTS: dict[str, Callable[..., Model]] = {
