@@ -36,9 +36,13 @@ def main(calls_fd: int) -> NoReturn:
         alive_fd = _become_zygote(settings, calls)
         ground = _prepare(settings)
     except BaseException as error:  # noqa: BLE001 - told to the client, then this process ends
-        code = error.errno if isinstance(error, OSError) else None
+        is_call = isinstance(error, OSError)
+        words = {
+            "error": (error.strerror if is_call else None) or str(error) or repr(error),
+            "errno": error.errno if is_call else None,
+        }
         with suppress(OSError):
-            calls.send(json.dumps({"error": str(error) or repr(error), "errno": code}).encode())
+            calls.send(json.dumps(words).encode())
         os._exit(1)
     _freeze()
     calls.send(json.dumps({"pid": os.getpid()}).encode())
