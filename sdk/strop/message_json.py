@@ -34,7 +34,7 @@ def message_from_json(value: dict[str, Any]) -> Message:
     calls = value.get("tool_calls", ())
     return Message(
         role=value["role"],
-        content=content if isinstance(content, str) else tuple(Part(**part) for part in content),
+        content=content if isinstance(content, str) else tuple(_part_from_json(p) for p in content),
         tool_calls=tuple(ToolCall(call["id"], call["name"], call["arguments"]) for call in calls),
         tool_call_id=value.get("tool_call_id"),
         name=value.get("name"),
@@ -48,3 +48,8 @@ def _part_to_json(part: Part) -> dict[str, JSON]:
         if (content := getattr(part, name)) is not None:
             value[name] = content
     return value
+
+
+def _part_from_json(value: dict[str, Any]) -> Part:
+    get = value.get
+    return Part(value["kind"], get("text"), get("url"), get("digest"), get("media_type"))

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 from strop.canonical import json_digest
+from strop.errors import RewardError
 from strop.trajectory import OutsideReply
 from strop.types import JSON, Usage
 
 Reply = TypeVar("Reply", bound=JSON)
 
 Ask = Callable[[], Awaitable[tuple[Reply, Usage | None]]]
+
+_is_sealed: ContextVar[bool] = ContextVar("is_sealed", default=False)
+
+
+@contextmanager
+def only_recorded() -> Iterator[None]:
+    """Inside, nobody is asked: a request without a recorded reply raises `RewardError`."""
+    token = _is_sealed.set(True)
+    try:
+        yield
+    finally:
+        _is_sealed.reset(token)
 
 
 class Replies:
@@ -39,6 +54,11 @@ class Replies:
         digest = json_digest(request)
         known = self._recorded.get((source, digest))
         if known is None:
+            if _is_sealed.get():
+                raise RewardError(
+                    f"No reply of `{source}` to this request is recorded. "
+                    "Allow it to be asked (--ask), or score with the rubric that asked it."
+                )
             reply, usage = await ask()
             known = OutsideReply(source, digest, reply, usage)
             self._recorded[source, digest] = known

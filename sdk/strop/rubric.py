@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from strop.errors import RewardError
+from strop.errors import RewardError, SettingsError
 from strop.limits import limited
 from strop.replies import Replies
 from strop.reward_function import Reward, RewardFunction
@@ -154,6 +154,11 @@ class Rubric:
             if each.weight == 0.0 and value.value is not None:
                 metrics[each.name] = value.value
         seats = dict(trajectory.seats)
+        if not by_seat.keys() <= seats.keys():
+            raise SettingsError(
+                f"The rewards are for the seats {', '.join(by_seat)}, the trajectory has "
+                f"{', '.join(seats)}. Score it with an environment of the same seats."
+            )
         for name, parts in by_seat.items():
             seats[name] = replace(seats[name], reward=_total(parts), rewards=parts)
         if failure is not None:

@@ -11,7 +11,7 @@ import json
 import sys
 from array import array
 from base64 import b64decode, b64encode
-from typing import Any
+from typing import Any, TypeVar
 
 from strop.attempt import Attempt
 from strop.errors import TrajectoryFileError
@@ -31,6 +31,7 @@ from strop.types import JSON, EnvironmentIdentity, Usage
 
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circular=False).encode
 _ITEM_BYTES = 4
+_Record = TypeVar("_Record")
 
 
 def encode_line(trajectory: Trajectory, *, has_reference: bool = True) -> bytes:
@@ -51,7 +52,7 @@ def decode_line(line: bytes) -> Trajectory:
     """
     try:
         value = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TrajectoryFileError(f"The line is no JSON: {error}.") from error
     return from_json(value)
 
@@ -120,26 +121,32 @@ def from_json(value: dict[str, Any]) -> Trajectory:
 def _from_json(value: dict[str, Any]) -> Trajectory:
     turn_rewards = value["turn_rewards"]
     return Trajectory(
-        attempt=Attempt(**value["attempt"]),
+        attempt=_known(Attempt, value["attempt"]),
         task=Task.from_json({"reference": None, **value["task"]}),
         segments=tuple(_segment_from_json(segment) for segment in value["segments"]),
         seats={name: _seat_from_json(seat) for name, seat in value["seats"].items()},
         outcome=value["outcome"],
         stop_reason=value["stop_reason"],
         stop_detail=value["stop_detail"],
-        failure=None if value["failure"] is None else Failure(**value["failure"]),
+        failure=None if value["failure"] is None else _known(Failure, value["failure"]),
         metrics=value["metrics"],
         turn_rewards=None if turn_rewards is None else tuple(turn_rewards),
         replies=tuple(_reply_from_json(reply) for reply in value["replies"]),
-        environment=EnvironmentIdentity(**value["environment"]),
+        environment=_known(EnvironmentIdentity, value["environment"]),
         settings=value["settings"],
         fork_count=value["fork_count"],
-        timing=Timing(**value["timing"]),
+        timing=_known(Timing, value["timing"]),
         started_at_s=value["started_at_s"],
         isolation=value["isolation"],
         strop_version=value["strop_version"],
         stamps=value["stamps"],
     )
+
+
+def _known(kind: type[_Record], value: dict[str, Any]) -> _Record:
+    # A later writer may have added fields within the schema.
+    names: Any = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    return kind(**{name: value[name] for name in names if name in value})
 
 
 def _segment_to_json(segment: Segment) -> dict[str, JSON]:
@@ -175,7 +182,7 @@ def _segment_from_json(value: dict[str, Any]) -> Segment:
         token_ids=None if token_ids is None else _unpack("i", token_ids),
         logprobs=None if logprobs is None else _unpack("f", logprobs),
         finish_reason=value.get("finish_reason"),
-        usage=None if usage is None else Usage(**usage),
+        usage=None if usage is None else _known(Usage, usage),
         model=value.get("model", ""),
         latency_s=value.get("latency_s", 0.0),
         policy_version=value.get("policy_version"),
@@ -222,7 +229,7 @@ def _reply_to_json(reply: OutsideReply) -> dict[str, JSON]:
 
 
 def _reply_from_json(value: dict[str, Any]) -> OutsideReply:
-    usage = None if value["usage"] is None else Usage(**value["usage"])
+    usage = None if value["usage"] is None else _known(Usage, value["usage"])
     return OutsideReply(value["source"], value["request"], value["reply"], usage)
 
 

@@ -15,6 +15,7 @@ from strop.cli.output import is_json_wanted, print_error, print_warning
 _GROUPS = {
     "env": ("strop.cli.env", "Write, check, share and install environments."),
     "eval": ("strop.cli.eval", "Run a model on an environment and report its rewards."),
+    "trajectory": ("strop.cli.trajectory", "Check files of trajectories."),
     "hub": ("strop.cli.hub", "Run a hub of your own."),
     "login": ("strop.cli.account", "Keep a token for a hub."),
     "whoami": ("strop.cli.account", "Show who your token speaks for."),
