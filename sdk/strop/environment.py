@@ -81,12 +81,8 @@ class Environment:
         Raises:
             SettingsError: A value is out of its range.
         """
-        if max_turns < 1 or (max_tokens is not None and max_tokens < 1):
-            raise SettingsError(
-                f"max_turns is {max_turns}, max_tokens {max_tokens}. Allow at least 1 of each."
-            )
-        named = tasks if isinstance(tasks, Mapping) else {"train": tasks}
-        self.tasks = {split: _task_set(source).named(split) for split, source in named.items()}
+        _check_limits(max_turns, max_tokens)
+        self.tasks = _by_split(tasks)
         """Task sets by split."""
         self.rubric = Rubric(rewards, time_limits.reward_s)
         self.tools = tuple(_as_tool(each) for each in tools)
@@ -286,8 +282,17 @@ def _as_tool(each: ToolLike | Callable[..., Any]) -> ToolLike:
     return cast("ToolLike", each) if hasattr(each, "spec") else Tool.of(cast("Any", each))
 
 
-def _task_set(source: TaskSource) -> TaskSet:
-    return source if isinstance(source, TaskSet) else TaskSet(source)
+def _by_split(tasks: Mapping[str, TaskSource] | TaskSource) -> dict[str, TaskSet]:
+    named = tasks if isinstance(tasks, Mapping) else {"train": tasks}
+    sets = {split: s if isinstance(s, TaskSet) else TaskSet(s) for split, s in named.items()}
+    return {split: each.named(split) for split, each in sets.items()}
+
+
+def _check_limits(max_turns: int, max_tokens: int | None) -> None:
+    if max_turns < 1 or (max_tokens is not None and max_tokens < 1):
+        raise SettingsError(
+            f"max_turns is {max_turns}, max_tokens {max_tokens}. Allow at least 1 of each."
+        )
 
 
 def _checked(episode: type[Episode], rubric: Rubric) -> type[Episode]:

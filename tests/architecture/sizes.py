@@ -4,7 +4,9 @@ Run as ``python -m tests.architecture.sizes``; lists every file that is over a s
 """
 
 import ast
+import io
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,17 @@ from tests.architecture.tree import ROOT, list_modules
 MODULE_LINES = 450
 FUNCTION_LINES = 60
 POSITIONAL_PARAMETERS = 5
+
+_NO_CODE = frozenset(
+    {
+        tokenize.COMMENT,
+        tokenize.NL,
+        tokenize.NEWLINE,
+        tokenize.INDENT,
+        tokenize.DEDENT,
+        tokenize.ENDMARKER,
+    }
+)
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -43,9 +56,17 @@ def _function_problems(path: Path, function: _Function, *, is_test: bool) -> Ite
         )
 
 
-def count_lines(texts: Iterator[str]) -> int:
-    """Lines that are not blank."""
-    return sum(1 for text in texts for line in text.splitlines() if line.strip())
+def count_lines(text: str) -> int:
+    """Lines that hold code: blank ones, comments and docstrings apart."""
+    prose: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            prose.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    code: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in _NO_CODE:
+            code.update(range(token.start[0], token.end[0] + 1))
+    return len(code - prose)
 
 
 def main() -> int:
@@ -56,8 +77,8 @@ def main() -> int:
         for path, text, is_test in modules
         for problem in module_problems(path, text, is_test=is_test)
     ]
-    code_count = count_lines(text for _, text, is_test in modules if not is_test)
-    test_count = count_lines(text for _, text, is_test in modules if is_test)
+    code_count = sum(count_lines(text) for _, text, is_test in modules if not is_test)
+    test_count = sum(count_lines(text) for _, text, is_test in modules if is_test)
     ratio = test_count / max(code_count, 1)
     if ratio < 1:
         problems.append(f"{test_count} lines of tests are fewer than {code_count} lines of code")

@@ -33,8 +33,9 @@ def test_a_function_of_six_positional_parameters_is_named_unless_it_is_a_test() 
     assert not list(sizes.module_problems(Path("a.py"), text, is_test=True))
 
 
-def test_blank_lines_do_not_count() -> None:
-    assert sizes.count_lines(iter(["x = 1\n\n\ny = 2\n"])) == 2
+def test_blank_lines_comments_and_docstrings_do_not_count() -> None:
+    text = '"""A.\n\nB.\n"""\n\nx = 1  # why\n\n# why\ny = """\n2\n"""\n'
+    assert sizes.count_lines(text) == 4
 
 
 @pytest.mark.parametrize(

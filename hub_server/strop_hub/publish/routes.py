@@ -64,6 +64,7 @@ async def push(
 
 @router.post(_VERSION_PATH, operation_id="yank", response_model=VersionDetail)
 async def yank_version(
+    *,
     owner: str,
     name: str,
     version: str,
@@ -82,6 +83,7 @@ async def yank_version(
 
 @router.delete(_VERSION_PATH, operation_id="unyank", response_model=VersionDetail)
 async def unyank_version(
+    *,
     owner: str,
     name: str,
     version: str,

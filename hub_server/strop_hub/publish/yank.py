@@ -32,7 +32,7 @@ def yank(
             return
         version.yanked_at = version.yanked_at or now()
         version.yank_reason = clean(reason)
-        _note(session, caller, act, environment, version, ref[0])
+        _note(session, caller, act, environment, version, owner=ref[0])
 
     hub.database.write(change)
     return show_version(hub, _reading(caller), *ref)
@@ -51,7 +51,7 @@ def unyank(hub: Hub, caller: Caller, ref: tuple[str, str, str], act: Act) -> Ver
         if version.yanked_at is None:
             return
         version.yanked_at = version.yank_reason = None
-        _note(session, caller, act, environment, version, ref[0])
+        _note(session, caller, act, environment, version, owner=ref[0])
 
     hub.database.write(change)
     return show_version(hub, _reading(caller), *ref)
@@ -81,6 +81,7 @@ def _note(
     act: Act,
     environment: Environment,
     version: Version,
+    *,
     owner: str,
 ) -> None:
     refresh_latest(session, environment, normalize_name(owner))

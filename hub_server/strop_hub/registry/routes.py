@@ -45,6 +45,7 @@ _FILE_ANSWERS: dict[int | str, dict[str, Any]] = {
 
 @router.get("/environments", operation_id="list_environments", response_model=EnvironmentPage)
 async def list_environments(
+    *,
     hub: HubParts,
     caller: CallerOf,
     q: Annotated[str, Query(max_length=200, description="Words, all of which must occur.")] = "",
@@ -71,6 +72,7 @@ async def show_environment(hub: HubParts, caller: CallerOf, owner: str, name: st
 
 @router.get(_ENVIRONMENT + "/versions", operation_id="list_versions", response_model=VersionPage)
 async def list_versions(
+    *,
     hub: HubParts,
     caller: CallerOf,
     owner: str,
@@ -80,7 +82,13 @@ async def list_versions(
 ) -> Response:
     """An environment's versions, the newest by PEP 440 first, yanked ones included."""
     page = await in_thread(
-        hub.workers.database, service.list_versions, hub, caller, owner, name, cursor, limit
+        hub.workers.database,
+        service.list_versions,
+        hub,
+        caller,
+        (owner, name),
+        cursor,
+        limit,
     )
     return answer(page)
 
@@ -104,11 +112,11 @@ async def show_version(
 )
 @router.head(_FILE, operation_id="head_file", include_in_schema=False)
 async def download_file(
-    hub: HubParts, caller: CallerOf, owner: str, name: str, version: str, filename: str
+    *, hub: HubParts, caller: CallerOf, owner: str, name: str, version: str, filename: str
 ) -> Response:
     """A file's bytes; Range, If-Range and If-None-Match are honoured."""
     content = await in_thread(
-        hub.workers.database, service.find_content, hub, caller, owner, name, version, filename
+        hub.workers.database, service.find_content, hub, caller, (owner, name, version), filename
     )
     return ContentResponse(hub, content)
 

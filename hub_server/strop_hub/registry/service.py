@@ -57,7 +57,7 @@ def show_environment(hub: Hub, caller: Caller, owner: str, name: str) -> Environ
 
 
 def list_versions(
-    hub: Hub, caller: Caller, owner: str, name: str, cursor: str | None, limit: int
+    hub: Hub, caller: Caller, ref: tuple[str, str], cursor: str | None, limit: int
 ) -> VersionPage:
     """One page of an environment's versions, newest first by PEP 440.
 
@@ -65,6 +65,7 @@ def list_versions(
         NotFoundError: The environment is not there, or not for `caller`.
         InvalidCursorError: The cursor is of another list.
     """
+    owner, name = ref
     with hub.database.read() as session:
         found = require_environment(session, caller, owner, name)
         rows, more = queries.list_versions(session, found.id, cursor, limit)
@@ -86,14 +87,13 @@ def show_version(hub: Hub, caller: Caller, owner: str, name: str, version: str) 
     return _detail(hub, normalize_name(owner), found.name, row, files)
 
 
-def find_content(
-    hub: Hub, caller: Caller, owner: str, name: str, version: str, filename: str
-) -> Content:
+def find_content(hub: Hub, caller: Caller, ref: tuple[str, str, str], filename: str) -> Content:
     """The bytes of one file, and how they may be kept by caches.
 
     Raises:
         NotFoundError: It is not there, or not for `caller`.
     """
+    owner, name, version = ref
     with hub.database.read() as session:
         found = require_environment(session, caller, owner, name)
         row = require_version(session, found, normalize_name(owner), version)

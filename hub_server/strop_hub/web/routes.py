@@ -67,6 +67,7 @@ class CatalogQuery:
 @router.get("/")
 @router.head("/")
 async def show_list(
+    *,
     hub: HubParts,
     caller: CallerOf,
     q: Narrowed = "",
@@ -119,7 +120,7 @@ async def show_environment(
 @router.get("/{owner:catalog_owner}/{name}/{version}")
 @router.head("/{owner:catalog_owner}/{name}/{version}")
 async def show_version(
-    hub: HubParts, caller: CallerOf, owner: str, name: str, version: str, cursor: CursorOf = None
+    *, hub: HubParts, caller: CallerOf, owner: str, name: str, version: str, cursor: CursorOf = None
 ) -> Response:
     """One version of an environment."""
     return await in_thread(
@@ -157,7 +158,7 @@ def _show_environment(
     owner, name, number = names
     try:
         environment = service.show_environment(hub, caller, owner, name)
-        versions = service.list_versions(hub, caller, owner, name, cursor, VERSIONS_SHOWN)
+        versions = service.list_versions(hub, caller, (owner, name), cursor, VERSIONS_SHOWN)
         if number is None and environment.latest is None:
             # Every version is yanked; the newest of them still tells what this was.
             number = versions.items[0].version

@@ -95,6 +95,7 @@ def list_users(data: DataOption = None, json: JsonOption = False) -> None:
     epilog="\b\nExample:\n  strop hub token create --user grace --scope publish --days 30",
 )
 def create_token(
+    *,
     user: Annotated[str, typer.Option("--user", metavar="NAME", help="Whose token.")],
     data: DataOption = None,
     scope: Annotated[
