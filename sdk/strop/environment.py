@@ -87,8 +87,6 @@ class Environment:
         self.rubric = Rubric(rewards, time_limits.reward_s)
         self.tools = tuple(_as_tool(each) for each in tools)
         """Offered by every episode; those of shared servers come when the environment opens."""
-        self.episode_servers = tuple(server for server in servers if not server.is_shared)
-        """Connected anew for each episode."""
         self.max_turns = max_turns
         self.max_tokens = max_tokens
         self.time_limits = time_limits
@@ -103,7 +101,7 @@ class Environment:
         """Where the `def` rewards and tools of this environment run."""
         self._episode = _checked(episode, self.rubric)
         self._own_tools = self.tools
-        self._shared_servers = tuple(server for server in servers if server.is_shared)
+        self._servers = tuple(servers)
         self._connections: list[ToolConnection] = []
         self._system = () if system_prompt is None else (Message("system", system_prompt),)
 
@@ -115,7 +113,7 @@ class Environment:
 
     async def __aenter__(self) -> Self:
         try:
-            for server in self._shared_servers:
+            for server in (each for each in self._servers if each.is_shared):
                 self._connections.append(await server.connect())
             shared = [each for connection in self._connections for each in connection.tools]
             self.tools = (*self._own_tools, *shared)
@@ -135,6 +133,11 @@ class Environment:
     async def _disconnect(self) -> None:
         while self._connections:
             await self._connections.pop().close()
+
+    @property
+    def episode_servers(self) -> list[ToolServer]:
+        """Servers of tools that are connected anew for each episode."""
+        return [server for server in self._servers if not server.is_shared]
 
     @property
     def has_group_rewards(self) -> bool:
