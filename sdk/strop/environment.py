@@ -7,6 +7,7 @@ import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib import metadata
 from typing import Any, Self, cast
 
@@ -96,7 +97,6 @@ class Environment:
         """Filled in by `strop.load`."""
         self.settings: Settings = {}
         """What `load_environment` was called with; filled in by `strop.load`."""
-        self.strop_version = _strop_version()
         self.threads = Threads()
         """Where the `def` rewards and tools of this environment run."""
         self._episode = _checked(episode, self.rubric)
@@ -133,6 +133,11 @@ class Environment:
     async def _disconnect(self) -> None:
         while self._connections:
             await self._connections.pop().close()
+
+    @property
+    def strop_version(self) -> str:
+        """Of the SDK that runs it."""
+        return _strop_version()
 
     @property
     def episode_servers(self) -> list[ToolServer]:
@@ -313,6 +318,7 @@ def _checked(episode: type[Episode], rubric: Rubric) -> type[Episode]:
     return episode
 
 
+@cache
 def _strop_version() -> str:
     try:
         return metadata.version("strop")
