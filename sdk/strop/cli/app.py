@@ -16,6 +16,7 @@ _GROUPS = {
     "env": ("strop.cli.env", "Write, check, share and install environments."),
     "eval": ("strop.cli.eval", "Run a model on an environment and report its rewards."),
     "trajectory": ("strop.cli.trajectory", "Check files of trajectories."),
+    "model": ("strop.cli.model", "Run a small model on this machine."),
     "hub": ("strop.cli.hub", "Run a hub of your own."),
     "login": ("strop.cli.account", "Keep a token for a hub."),
     "whoami": ("strop.cli.account", "Show who your token speaks for."),
