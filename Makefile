@@ -35,10 +35,12 @@ hub: $(HUB) ## serve the hub that the demo filled
 
 test: $(DEV) ## the daily tests, with their coverage
 	@rm -f $(VENV)/.coverage*
-	@COVERAGE_FILE=$(VENV)/.coverage $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m 'not slow' \
-		--cov --cov-config=pyproject.toml --cov-report= $(ARGS)
-	@COVERAGE_FILE=$(VENV)/.coverage $(BIN)/coverage json -q -o $(VENV)/coverage.json
-	@$(BIN)/python -m tests.architecture.coverage_floors $(VENV)/coverage.json
+	@status=0; export COVERAGE_FILE=$(abspath $(VENV))/.coverage; \
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m 'not slow' \
+		--cov --cov-config=pyproject.toml --cov-report= $(ARGS) || status=1; \
+	$(BIN)/coverage json -q -o $(VENV)/coverage.json 2>/dev/null; \
+	$(BIN)/python -m tests.architecture.coverage_floors $(VENV)/coverage.json || status=1; \
+	exit $$status
 
 test-all: $(DEV) ## every test, the slow ones too
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
