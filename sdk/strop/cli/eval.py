@@ -1,13 +1,14 @@
-"""`strop eval`: run a model on an environment and report."""
+"""`strop eval`: run a model on an environment and report, and what is done with the results."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from strop.cli.options import JsonOption, examples
+from strop.cli import eval_rescore, eval_view
+from strop.cli.options import JsonOption, SetOption, examples, read_settings
 from strop.cli.output import print_fields, print_result, progress_bar
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+app.command(epilog=eval_rescore.EXAMPLES)(eval_rescore.rescore)
+app.command(epilog=eval_view.EXAMPLES)(eval_view.view)
 
 _SCRIPTED = "scripted:"
 
@@ -44,10 +48,6 @@ BaseUrlOption = Annotated[
 ]
 KeyOption = Annotated[
     str, typer.Option("--api-key-env", metavar="NAME", help="The variable with its key.")
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Of the environment; can be repeated."),
 ]
 SplitOption = Annotated[str, typer.Option("--split", help="Which tasks.")]
 TasksOption = Annotated[
@@ -104,7 +104,7 @@ def run(
     from strop.runner import RunPlan
     from strop.types import Sampling
 
-    environment = load(reference, **_read_settings(settings or ()))
+    environment = load(reference, **read_settings(settings or ()))
     plan = RunPlan(
         split=_choose_split(environment, split),
         task_count=tasks,
@@ -158,16 +158,6 @@ def _run_plan(
                 await model.close()
 
         return run_sync(work())
-
-
-def _read_settings(pairs: Sequence[str]) -> dict[str, str]:
-    settings = {}
-    for pair in pairs:
-        name, found, value = pair.partition("=")
-        if not found or not name.isidentifier():
-            raise typer.BadParameter(f"--set {pair!r} is not KEY=VALUE.")
-        settings[name] = value
-    return settings
 
 
 def _choose_split(environment: "Environment", wanted: str) -> str:

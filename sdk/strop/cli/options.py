@@ -1,6 +1,6 @@
 """Options that many commands share, and the hub that they lead to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,6 +30,10 @@ PythonOption = Annotated[
         "--python", metavar="PATH", help="Another interpreter, or a virtual environment's folder."
     ),
 ]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Of the environment; can be repeated."),
+]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
 
 
@@ -56,3 +60,14 @@ def open_hub(hub: str | None, token: str | None) -> "Iterator[HubClient]":
 def examples(*lines: str) -> str:
     """The end of a command's help; the backspace keeps its lines as they are."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def read_settings(pairs: Sequence[str]) -> dict[str, str]:
+    """Settings as ``--set`` gives them, values as text."""
+    settings = {}
+    for pair in pairs:
+        name, found, value = pair.partition("=")
+        if not found or not name.isidentifier():
+            raise typer.BadParameter(f"--set {pair!r} is not KEY=VALUE.")
+        settings[name] = value
+    return settings

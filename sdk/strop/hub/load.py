@@ -1,5 +1,6 @@
 """Load an installed environment, and say whether it is what was asked for (step: load)."""
 
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from importlib.metadata import Distribution, EntryPoint, distributions
@@ -12,6 +13,7 @@ from packaging.version import Version
 from strop.environment import Environment
 from strop.errors import EnvironmentLoadError
 from strop.hub.installing.record import Installation, inspect_installation
+from strop.hub.manifest import read_project
 from strop.hub.refs import EnvRef, normalize_name
 from strop.hub.settings import check_settings
 from strop.types import EnvironmentIdentity
@@ -43,9 +45,41 @@ def load(name_or_reference: str, /, **settings: Any) -> Environment:
     identity = _identity(name, distribution, installed)
     if ref is not None:
         _check(ref, identity, installed)
+    return _load(entry_point, settings, identity)
+
+
+def load_project(folder: Path, /, **settings: Any) -> Environment:
+    """The environment of an author's folder, loaded into this process without installing it.
+
+    The folder, or its ``src``, stays on the import path.
+
+    Args:
+        folder: Where its ``pyproject.toml`` is.
+        settings: For the environment's `load_environment`; text is coerced to the type.
+
+    Raises:
+        ManifestError: the folder's manifest is wrong.
+        EnvironmentLoadError: it is broken.
+        SettingsError: settings are unknown, missing or of a wrong type.
+    """
+    manifest = read_project(folder)
+    if manifest.entry_point is None:
+        raise EnvironmentLoadError(
+            f"{folder} declares no entry point. Add it under "
+            f"[project.entry-points.{ENTRY_POINT_GROUP!r}]."
+        )
+    root = folder.resolve()
+    sys.path[:0] = [str(path) for path in (root / "src", root) if path.is_dir()]
+    entry_point = EntryPoint(manifest.name, manifest.entry_point, ENTRY_POINT_GROUP)
+    return _load(entry_point, settings, EnvironmentIdentity(manifest.name, None, manifest.version))
+
+
+def _load(
+    entry_point: EntryPoint, settings: Mapping[str, Any], identity: EnvironmentIdentity
+) -> Environment:
     load_environment = _read(entry_point)
-    values = check_settings(load_environment, settings, where=name)
-    environment = _make(load_environment, values, name)
+    values = check_settings(load_environment, settings, where=identity.name)
+    environment = _make(load_environment, values, identity.name)
     environment.identity = identity
     environment.settings = values
     return environment
