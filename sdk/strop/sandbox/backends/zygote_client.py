@@ -21,6 +21,7 @@ from strop.sandbox.zygote.place import Tier
 
 _BOOT = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from strop.sandbox.zygote import fork_hooks; fork_hooks.defer(); "
     "from strop.sandbox.zygote.server import main; main(int(sys.argv[2]))"
 )
 _SDK = str(Path(__file__).resolve().parents[3])

@@ -22,7 +22,6 @@ MNT_DETACH = 2
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
-PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 
@@ -112,12 +111,7 @@ def prctl(option: int, value: int = 0) -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability for good."""
-    for capability in range(64):
-        try:
-            prctl(PR_CAPBSET_DROP, capability)
-        except OSError:
-            break
+    """Give up every capability; for good, once no new privileges may be gained either."""
     header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
     syscall("capset", number("capset"), header, bytes(24))
 

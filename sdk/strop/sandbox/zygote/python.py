@@ -5,14 +5,45 @@ import gc
 import linecache
 import os
 import random
-import signal
 import sys
 import traceback
 import types
+from io import TextIOWrapper
 from typing import Any, NoReturn
+
+from strop.sandbox.zygote import fork_hooks
 
 FILE_NAME = "main.py"
 _OURS = "strop"
+_kept: list[object] = []
+_our_modules: list[str] = []
+_stdio: tuple[TextIOWrapper, TextIOWrapper, TextIOWrapper] | None = None
+
+
+def prepare(paths: list[str]) -> None:
+    """Do once, in the zygote, what each run would otherwise do again.
+
+    Writing to memory that a fork shares costs more than the work itself, so whatever can be the
+    same for all runs is made here.
+    """
+    global _stdio
+    near, far = os.pipe()
+    kept = [os.dup(fd) for fd in (0, 1, 2)]
+    # The streams find pipes below them when they are made, as they will when they are used.
+    for fd, end in ((0, near), (1, far), (2, far)):
+        os.dup2(end, fd)
+    _stdio = (
+        open(0, encoding="utf-8", errors="surrogateescape", closefd=False),  # noqa: SIM115
+        open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False),  # noqa: SIM115
+        open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False),  # noqa: SIM115
+    )
+    for fd, old in enumerate(kept):
+        os.dup2(old, fd)
+    for fd in (near, far, *kept):
+        os.close(fd)
+    sys.path[:] = [*paths, *(path for path in sys.path if path not in paths)]
+    _our_modules[:] = [name for name in sys.modules if name.partition(".")[0] == _OURS]
+    sys.argv = [FILE_NAME]
 
 
 def compile_quietly(source: bytes) -> types.CodeType | None:
@@ -23,16 +54,16 @@ def compile_quietly(source: bytes) -> types.CodeType | None:
         return None
 
 
-def run(source: bytes, code: Any, argv: tuple[str, ...], paths: tuple[str, ...]) -> NoReturn:
+def run(source: bytes, code: Any, argv: tuple[str, ...], box: str) -> NoReturn:
     """Run `source` as ``__main__`` and exit as an interpreter would.
 
     Args:
         source: Text of the program, UTF-8 unless it says otherwise.
         code: Its compiled form, where there is one.
         argv: The program's arguments, without its name.
-        paths: Put before the standard library on the import path.
+        box: The sandbox's folder, first on the import path.
     """
-    module = _dress(source, argv, paths)
+    module = _dress(source, argv, box)
     status = 0
     try:
         if code is None:
@@ -46,21 +77,20 @@ def run(source: bytes, code: Any, argv: tuple[str, ...], paths: tuple[str, ...])
     os._exit(_finish(status))
 
 
-def _dress(source: bytes, argv: tuple[str, ...], paths: tuple[str, ...]) -> types.ModuleType:
+def _dress(source: bytes, argv: tuple[str, ...], box: str) -> types.ModuleType:
     """Make the interpreter look freshly started."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == _OURS]:
-        del sys.modules[name]
+    for name in _our_modules:
+        # Kept alive: to take them apart would touch, and so copy, many pages of memory.
+        _kept.append(sys.modules.pop(name))
+    fork_hooks.register_collected()
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=FILE_NAME, __builtins__=__builtins__)
     sys.modules["__main__"] = module
     sys.argv = [FILE_NAME, *argv]
-    sys.path[:] = [*paths, *sys.path]
-    sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
-    sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    sys.path.insert(0, box)
+    assert _stdio is not None
+    sys.stdin, sys.stdout, sys.stderr = _stdio
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = _stdio  # type: ignore[misc]
     random.seed()
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()

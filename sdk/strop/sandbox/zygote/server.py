@@ -11,11 +11,22 @@ import sys
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from strop.sandbox.zygote import landlock, linux, meter, place, rootfs, seccomp, worker
+from strop.sandbox.zygote import (
+    fork_hooks,
+    landlock,
+    linux,
+    meter,
+    place,
+    python,
+    rootfs,
+    seccomp,
+    untrusted,
+    worker,
+)
 from strop.sandbox.zygote.place import Ground
 
 _ALWAYS_LOADED = (
-    "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "fractions",
+    "array", "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "fractions",
     "functools", "heapq", "io", "itertools", "json", "math", "operator", "random", "re",
     "string", "threading", "traceback", "typing",
 )  # fmt: skip
@@ -25,6 +36,7 @@ _NAMES = {
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
 }
 _MOST_FAILURES = 5
+_SWEEP_MS = 100
 _NAMESPACES = linux.NEWPID | linux.NEWNS | linux.NEWNET | linux.NEWIPC | linux.NEWUTS
 
 
@@ -35,18 +47,22 @@ def main(calls_fd: int) -> NoReturn:
     try:
         alive_fd = _become_zygote(settings, calls)
         ground = _prepare(settings)
+    except OSError as error:
+        _refuse(calls, error.strerror or str(error), error.errno)
     except BaseException as error:  # noqa: BLE001 - told to the client, then this process ends
-        is_call = isinstance(error, OSError)
-        words = {
-            "error": (error.strerror if is_call else None) or str(error) or repr(error),
-            "errno": error.errno if is_call else None,
-        }
-        with suppress(OSError):
-            calls.send(json.dumps(words).encode())
-        os._exit(1)
+        _refuse(calls, str(error) or repr(error), None)
+    python.prepare(settings["python_paths"])
+    os.environ.clear()
+    os.environ.update(untrusted.variables(rootfs.BOX))
     _freeze()
     calls.send(json.dumps({"pid": os.getpid()}).encode())
     _Pool(calls, alive_fd, ground, settings["pool_size"]).serve()
+
+
+def _refuse(calls: socket.socket, text: str, code: int | None) -> NoReturn:
+    with suppress(OSError):
+        calls.send(json.dumps({"error": text, "errno": code}).encode())
+    os._exit(1)
 
 
 def _freeze() -> None:
@@ -65,9 +81,7 @@ def _become_zygote(settings: dict[str, Any], calls: socket.socket) -> int:
     tier = settings["tier"]
     uid, gid = os.getuid(), os.getgid()
     has_namespaces = tier in ("root", "userns")
-    for name in (*_ALWAYS_LOADED, *settings["preload"]):
-        sys.path[:0] = [path for path in settings["python_paths"] if path not in sys.path]
-        importlib.import_module(name)
+    _load_modules(settings)
     if has_namespaces:
         linux.unshare(_NAMESPACES | (linux.NEWUSER if tier == "userns" else 0))
     if tier == "userns":
@@ -86,6 +100,13 @@ def _become_zygote(settings: dict[str, Any], calls: socket.socket) -> int:
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL if has_namespaces else signal.SIGTERM)
     settings["number"] = stub
     return alive_r
+
+
+def _load_modules(settings: dict[str, Any]) -> None:
+    sys.path[:0] = [path for path in settings["python_paths"] if path not in sys.path]
+    for name in (*_ALWAYS_LOADED, *settings["preload"]):
+        importlib.import_module(name)
+    fork_hooks.stop_deferring()
 
 
 def _wait_as_stub(zygote: int, settings: dict[str, Any]) -> NoReturn:
@@ -149,27 +170,24 @@ class _Pool:
         self._failure_count = 0
         self._notes, self._note_w = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._notes, False)
-        self._wakes, self._wake_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._pidfds: dict[int, int] = {}
+        self._poll = select.poll()
         self._namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
 
     def serve(self) -> NoReturn:
         """Refill and reap until the client or the stub goes away."""
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGTERM, lambda *_: self._leave())
-        signal.set_wakeup_fd(self._wake_w, warn_on_full_buffer=False)
-        poll = select.poll()
-        poll.register(self._notes, select.POLLIN)
-        poll.register(self._wakes, select.POLLIN)
-        poll.register(self._alive_fd, select.POLLIN)
-        poll.register(self._calls, select.POLLRDHUP)
+        self._poll.register(self._notes, select.POLLIN)
+        self._poll.register(self._alive_fd, select.POLLIN)
+        self._poll.register(self._calls, select.POLLRDHUP)
+        if not self._ground.has_namespaces:
+            signal.signal(signal.SIGTERM, lambda *_: self._leave())
         while True:
             while len(self._idle) < self._size:
                 self._fork_worker()
-            events = dict(poll.poll())
+            # Orphans, which only tiers without namespaces have, end without a descriptor's word.
+            events = dict(self._poll.poll(None if self._ground.has_namespaces else _SWEEP_MS))
             if self._alive_fd in events or self._calls.fileno() in events:
                 self._leave()
-            if self._wakes in events:
-                os.read(self._wakes, 4096)
             self._note_taken()
             self._reap()
 
@@ -180,20 +198,23 @@ class _Pool:
         pid = os.fork()
         if pid == 0:
             try:
-                signal.set_wakeup_fd(-1)
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
-                for fd in (self._notes, self._wakes, self._wake_w, self._namespace):
-                    os.close(fd)
-                home = self._ground.place(self._slot)
-                worker.serve(self._calls, self._note_w, self._slot, home)
+                self._become_worker()
             except BaseException as error:  # noqa: BLE001 - the only way to tell is stderr
                 os.write(2, f"sandbox worker: {error!r}\n".encode())
             finally:
                 os._exit(1)
         self._idle[self._slot] = pid
+        self._pidfds[pid] = os.pidfd_open(pid)
+        self._poll.register(self._pidfds[pid], select.POLLIN)
         if self._ground.has_namespaces:
             linux.setns(self._namespace, linux.NEWPID)
+
+    def _become_worker(self) -> NoReturn:
+        if not self._ground.has_namespaces:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for fd in (self._notes, self._namespace, *self._pidfds.values()):
+            os.close(fd)
+        worker.serve(self._calls, self._note_w, self._slot, self._ground.place(self._slot))
 
     def _note_taken(self) -> None:
         try:
@@ -216,6 +237,10 @@ class _Pool:
             if pid == 0:
                 return
             self._note_taken()
+            pidfd = self._pidfds.pop(pid, None)
+            if pidfd is not None:
+                self._poll.unregister(pidfd)
+                os.close(pidfd)
             slot = self._busy.pop(pid, None)
             for unused in [number for number, idle in self._idle.items() if idle == pid]:
                 del self._idle[unused]

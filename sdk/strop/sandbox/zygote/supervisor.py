@@ -41,6 +41,8 @@ class Run:
     place: Place
     child: Child
     request: Request
+    frame: bytes
+    """The request as it came."""
     sockets: SocketPolicy
 
     @property
@@ -49,13 +51,16 @@ class Run:
         return None if self.place.ground.has_namespaces else os.getpid()
 
 
-def receive_request(job: socket.socket) -> Request | None:
-    """Read the request from a job's socket; None when the client has gone away."""
+def receive_request(job: socket.socket) -> tuple[Request, bytes] | None:
+    """Read a request from a job's socket, and its frame; None when the client has gone away."""
     job.settimeout(_REQUEST_S)
     try:
         head = _receive_exactly(job, HEADER.size)
         tag, size = HEADER.unpack(head)
-        return Request.unpack(_receive_exactly(job, size)) if tag == REQUEST else None
+        if tag != REQUEST:
+            return None
+        payload = _receive_exactly(job, size)
+        return Request.unpack(payload), head + payload
     except (EOFError, OSError):
         return None
     finally:
@@ -76,13 +81,17 @@ def _receive_exactly(job: socket.socket, size: int) -> bytes:
 def supervise(run: Run) -> None:
     """Carry out a request and report; whatever it has started is dead afterwards."""
     started_at = time.monotonic()
-    stdin, cases = run.request.stdin, run.request.cases
-    run.request = replace(run.request, limits=_real_limits(run))
-    emptied = None if cases is None else ()
+    cases = run.request.cases
+    ground = run.place.ground
+    if cases is not None or not (ground.has_namespaces or ground.switches_user):
+        # What comes unchanged is passed on as it came: to write it anew takes longer.
+        emptied = None if cases is None else ()
+        limits = _real_limits(run)
+        run.frame = replace(run.request, limits=limits, cases=emptied).pack()
     with suppress(BrokenPipeError):
-        run.child.send(replace(run.request, stdin=b"", cases=emptied))
+        run.child.send(run.frame)
     if cases is None:
-        _supervise_one(run, stdin, started_at)
+        _supervise_one(run, run.request.stdin, started_at)
     else:
         _supervise_cases(run, cases)
 
@@ -200,7 +209,7 @@ def _collect(run: Run) -> bytes:
     largest = run.request.collect_bytes
     argv = ("collect", str(largest), *run.request.collect)
     limits = {**run.request.limits, "address_space_bytes": 0, "wall_s": 10.0, "cpu_s": 10.0}
-    child.send(Request("files", limits, argv=argv))
+    child.send(Request("files", limits, argv=argv).pack())
     parts = []
     while chunk := os.read(child.stdout_fd, 1 << 16):
         parts.append(chunk)

@@ -54,9 +54,9 @@ class Child:
                 os.close(fd)
         self.requests.close()
 
-    def send(self, request: Request) -> None:
-        """Tell it what to do."""
-        self.requests.sendall(request.pack())
+    def send(self, request: bytes) -> None:
+        """Tell it what to do; `request` is a frame."""
+        self.requests.sendall(request)
 
 
 def spawn(place: Place, sockets: SocketPolicy) -> Child:
@@ -150,16 +150,16 @@ def _prepare(place: Place, request: Request) -> None:
     for name, content in request.files.items():
         files.write(place.box, name, content, is_executable=name in request.executables)
     _limit_resources(request.limits)
-    os.environ.clear()
-    os.environ.update(variables(place, request))
+    if os.environ["HOME"] != place.box:
+        os.environ.update(variables(place.box))
+    os.environ.update(request.env)
     if request.cwd:
         os.chdir(os.path.join(place.box, request.cwd))
 
 
-def variables(place: Place, request: Request) -> dict[str, str]:
-    """Give all the variables that a run sees."""
+def variables(box: str) -> dict[str, str]:
+    """Give the variables that every run sees."""
     prefix = os.path.realpath(sys.base_prefix)
-    box = place.box
     return {
         "PATH": f"{prefix}/bin:{_FOLDERS_OF_PROGRAMS}",
         "HOME": box,
@@ -169,7 +169,6 @@ def variables(place: Place, request: Request) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
-        **request.env,
     }
 
 
@@ -202,7 +201,7 @@ def start(place: Place, request: Request, code: object = None) -> NoReturn:
         os._exit(files.operate(place.box, request.argv))
     if request.kind == "python":
         os.closerange(TROUBLE_FD, TROUBLE_FD + 1)
-        python.run(request.code, code, request.argv, (place.box, *place.ground.python_paths))
+        python.run(request.code, code, request.argv, place.box)
     os.closerange(TROUBLE_FD, TROUBLE_FD + 1)
     _execute(request.argv)
 

@@ -59,11 +59,12 @@ def _answer(message: bytes, sock: socket.socket, home: Place, child: untrusted.C
         child.close()
         Room(sock, home, json.loads(rest)).serve()
         return
-    request = supervisor.receive_request(sock)
-    if request is None:
+    received = supervisor.receive_request(sock)
+    if received is None:
         return
+    request, frame = received
     _fit_box(home, request.limits)
-    supervisor.supervise(supervisor.Run(sock, home, child, request, "none"))
+    supervisor.supervise(supervisor.Run(sock, home, child, request, frame, "none"))
 
 
 def _fit_box(home: Place, limits: Any) -> None:
@@ -148,10 +149,11 @@ class Room:
                 rootfs.mount_proc()
             else:
                 linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
-            request = supervisor.receive_request(sock)
-            if request is not None:
+            received = supervisor.receive_request(sock)
+            if received is not None:
                 child = untrusted.spawn(home, self._sockets)
-                supervisor.supervise(supervisor.Run(sock, home, child, request, self._sockets))
+                run = supervisor.Run(sock, home, child, *received, self._sockets)
+                supervisor.supervise(run)
         finally:
             if not self._home.ground.has_namespaces:
                 meter.kill_below(os.getpid())
