@@ -22,7 +22,7 @@ from strop.task import Task, TaskSet
 from strop.threads import Threads
 from strop.tools import Tool, ToolConnection, ToolLike, ToolServer
 from strop.trajectory import Trajectory
-from strop.types import EnvironmentIdentity, Message, Sampling, Seats, Settings
+from strop.types import EnvironmentIdentity, Message, Model, Sampling, Seats, Settings
 
 TaskSource = TaskSet | Sequence[Task]
 
@@ -190,9 +190,14 @@ class Environment:
             sampling: How to sample; its seed is replaced by the attempt's.
             queue_s: Seconds that the attempt has waited, for the record.
         """
-        for_task = getattr(model, "for_task", None)
-        chosen: Seats = model if for_task is None else for_task(task)
-        return await roll_out(self.start(task, attempt=attempt), chosen, sampling, queue_s)
+        episode = self.start(task, attempt=attempt)
+        if isinstance(model, Mapping):
+            chosen: Seats = {
+                seat: _bound(model[seat], task) for seat in episode.seats if seat in model
+            }
+        else:
+            chosen = _bound(model, task)
+        return await roll_out(episode, chosen, sampling, queue_s)
 
     def start_group(self, task: Task, size: int, *, attempt: Attempt | None = None) -> Group:
         """A fresh group of episodes at one task, to be driven by hand.
@@ -284,6 +289,11 @@ class Group:
                 faults.append(fault)
         if faults:
             raise faults[0]
+
+
+def _bound(model: Model, task: Task) -> Model:
+    for_task = getattr(model, "for_task", None)
+    return model if for_task is None else cast("Model", for_task(task))
 
 
 def _as_tool(each: ToolLike | Callable[..., Any]) -> ToolLike:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from strop.errors import ConfigError
 from strop.runner import RunPlan
-from strop.types import Sampling
+from strop.types import Sampling, Usage
 
 
 class _Strict(BaseModel):
@@ -43,6 +43,17 @@ class ModelChoice(_Strict):
     requests_per_s: float | None = Field(default=None, gt=0)
     tokens_per_s: float | None = Field(default=None, gt=0)
     """Of prompts and completions together, on average."""
+    prompt_price: float | None = Field(default=None, ge=0)
+    """Money for a million prompt tokens, for the progress and the report; any currency."""
+    completion_price: float | None = Field(default=None, ge=0)
+    """Money for a million sampled tokens."""
+
+    def cost(self, usage: Usage) -> float | None:
+        """What these tokens cost; None where no price is known."""
+        if self.prompt_price is None and self.completion_price is None:
+            return None
+        prompt = usage.prompt_tokens * (self.prompt_price or 0.0)
+        return (prompt + usage.completion_tokens * (self.completion_price or 0.0)) / 1e6
 
 
 class SamplingChoice(_Strict):
@@ -59,7 +70,8 @@ class SamplingChoice(_Strict):
 class RunChoice(_Strict):
     """Which attempts, and how many at once."""
 
-    split: str = "eval"
+    split: str | None = None
+    """None: ``eval``, or the only one that there is."""
     tasks: int | None = Field(default=None, ge=0)
     keys: list[str] | None = None
     group_size: int = Field(default=1, ge=1)
@@ -118,11 +130,16 @@ class RunFile(_Strict):
         """The run as JSON, which `parse` reads back equal."""
         return self.model_dump(mode="json")
 
-    def plan(self) -> RunPlan:
-        """The attempts as the runner takes them."""
+    def plan(self, splits: Sequence[str]) -> RunPlan:
+        """The attempts as the runner takes them.
+
+        Args:
+            splits: Those that the environment has.
+        """
         run, sampling = self.run, self.sampling
+        only = splits[0] if len(splits) == 1 else "eval"
         return RunPlan(
-            split=run.split,
+            split=run.split or ("eval" if "eval" in splits else only),
             task_count=run.tasks,
             keys=None if run.keys is None else tuple(run.keys),
             group_size=run.group_size,

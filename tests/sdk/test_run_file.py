@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from strop.errors import ConfigError
-from strop.run_file import RunFile
+from strop.run_file import ModelChoice, RunFile
+from strop.types import Usage
 
 TEXT = """
 [[environments]]
@@ -49,7 +50,7 @@ def write(folder: Path, text: str = TEXT) -> Path:
 
 def test_a_file_becomes_a_plan(tmp_path: Path) -> None:
     run = RunFile.read(write(tmp_path))
-    plan = run.plan()
+    plan = run.plan(["train", "eval"])
 
     assert [each.ref for each in run.environments] == ["ada/math-env@~=0.1", "ada/logic-env"]
     assert run.environments[0].settings == {"level": 3, "topic": "sums"}
@@ -78,7 +79,7 @@ def test_overrides_stand_over_the_file(tmp_path: Path) -> None:
     run = RunFile.read(write(tmp_path), overrides)
 
     assert run.run.seed == 7
-    assert run.plan().keys == ("a", "b")
+    assert run.plan(["train", "eval"]).keys == ("a", "b")
     assert run.model.name == "other-model"
     assert run.environments[0].settings["level"] == 1
     assert run.sampling.extra["new"] == {"deep": True}
@@ -134,7 +135,25 @@ print(opened, [name for name in sys.modules if name.endswith("_env") or name == 
 
 def test_only_the_environments_must_be_given() -> None:
     run = RunFile.parse({"environments": [{"ref": "math-env"}]})
-    expected: Any = {"split": "eval", "tasks": None, "group_size": 1}
+    expected: Any = {"split": None, "tasks": None, "group_size": 1}
 
     assert run.to_json()["run"].items() >= expected.items()
     assert run.model.name == "scripted:oracle"
+
+
+@pytest.mark.parametrize(
+    ("splits", "chosen"),
+    [(["train", "eval"], "eval"), (["train"], "train"), (["train", "test"], "eval")],
+)
+def test_the_split_is_eval_or_the_only_one(splits: list[str], chosen: str) -> None:
+    run = RunFile.parse({"environments": [{"ref": "math-env"}]})
+
+    assert run.plan(splits).split == chosen
+
+
+def test_tokens_have_a_price_where_one_is_given() -> None:
+    usage = Usage(2_000_000, 500_000)
+
+    assert ModelChoice().cost(usage) is None
+    assert ModelChoice(prompt_price=1.0, completion_price=4.0).cost(usage) == 4.0
+    assert ModelChoice(completion_price=4.0).cost(usage) == 2.0

@@ -1,0 +1,189 @@
+"""`strop eval run`: run a model on environments, from flags or from a file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from strop.cli.options import JsonOption, SetOption, examples, read_settings
+from strop.cli.output import print_fields, print_message, print_result
+
+EXAMPLES = examples(
+    "strop eval run math-env --model scripted:oracle -n 20",
+    "strop eval run ada/math-env@0.1.0 --set size=5 --group-size 4 --out results/math",
+    "strop eval run math-env --model my-model --base-url http://127.0.0.1:8000/v1",
+    "strop eval run --config run.toml run.seed=3 model.name=other",
+)
+
+ReferenceArgument = Annotated[
+    str | None, typer.Argument(metavar="NAME | OWNER/NAME[@VERSION]", help="What to run.")
+]
+OverridesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="KEY=VALUE", help="Put over the run file: run.seed=3."),
+]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="A run file (TOML).")
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="scripted:oracle (the default), :mixed, :random, :constant, :empty, or its name.",
+    ),
+]
+BaseUrlOption = Annotated[
+    str | None, typer.Option("--base-url", metavar="URL", help="An OpenAI-compatible endpoint.")
+]
+KeyOption = Annotated[
+    str | None, typer.Option("--api-key-env", metavar="NAME", help="The variable with its key.")
+]
+EngineOption = Annotated[
+    str | None,
+    typer.Option("--engine", help="vllm, sglang or llama.cpp: keep the engine's token ids."),
+]
+SplitOption = Annotated[
+    str | None, typer.Option("--split", help="Which tasks; else eval, or the only split.")
+]
+TasksOption = Annotated[
+    int | None, typer.Option("--tasks", "-n", min=1, help="How many tasks; else all.")
+]
+TaskOption = Annotated[
+    list[str] | None,
+    typer.Option("--task", metavar="KEY", help="Only this task; can be repeated."),
+]
+GroupOption = Annotated[
+    int | None, typer.Option("--group-size", min=1, help="Attempts at each task; else 1.")
+]
+ConcurrencyOption = Annotated[
+    int | None, typer.Option("--concurrency", min=1, help="Attempts in flight at most; else 64.")
+]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="All seeds follow from it; else 0.")]
+TemperatureOption = Annotated[
+    float | None, typer.Option("--temperature", min=0, help="Else the model's default.")
+]
+MaxTokensOption = Annotated[
+    int | None, typer.Option("--max-tokens", min=1, help="Of one completion.")
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FOLDER", help="For trajectories.jsonl; else none are kept."),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Make only the attempts that --out misses.")
+]
+
+
+def run(
+    *,
+    reference: ReferenceArgument = None,
+    overrides: OverridesArgument = None,
+    config: ConfigOption = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    api_key_env: KeyOption = None,
+    engine: EngineOption = None,
+    settings: SetOption = None,
+    split: SplitOption = None,
+    tasks: TasksOption = None,
+    task: TaskOption = None,
+    group_size: GroupOption = None,
+    concurrency: ConcurrencyOption = None,
+    seed: SeedOption = None,
+    temperature: TemperatureOption = None,
+    max_tokens: MaxTokensOption = None,
+    out: OutOption = None,
+    resume: ResumeOption = False,
+    is_json: JsonOption = False,
+) -> None:
+    """Run a model on installed environments; nothing is ever installed."""
+    from strop.cli.running import make_run
+
+    flags: dict[str, dict[str, Any]] = {
+        "model": {
+            "name": model,
+            "base_url": base_url,
+            "api_key_env": api_key_env,
+            "engine": engine,
+        },
+        "sampling": {"temperature": temperature, "max_tokens": max_tokens},
+        "run": {
+            "split": split,
+            "tasks": tasks,
+            "keys": task or None,
+            "group_size": group_size,
+            "concurrency": concurrency,
+            "seed": seed,
+            "out": None if out is None else str(out),
+        },
+    }
+    if config is not None and reference is not None:
+        # With a file, the first argument is an override like the others.
+        overrides, reference = [reference, *(overrides or [])], None
+    chosen = _choose(config, reference, settings, overrides or [], flags)
+    try:
+        document = make_run(chosen, is_resumed=resume)
+    except KeyboardInterrupt:
+        if chosen.run.out is not None:
+            print_message(f"Finished attempts are in {chosen.run.out}. Go on with --resume.")
+        raise
+    printed = {**document, **document["report"]}
+    del printed["report"]
+    print_result(printed, is_json=is_json, show=lambda: _show(document))
+
+
+def _choose(
+    config: Path | None,
+    reference: str | None,
+    settings: list[str] | None,
+    overrides: list[str],
+    flags: Mapping[str, Mapping[str, Any]],
+) -> Any:
+    import tomllib
+
+    from strop.run_file import RunFile
+
+    document: dict[str, Any] = {}
+    if config is not None:
+        RunFile.read(config)
+        document = tomllib.loads(config.read_text(encoding="utf-8"))
+    elif reference is None:
+        raise typer.BadParameter("Name an environment, or give --config FILE.")
+    else:
+        document["environments"] = [{"ref": reference, "settings": {}}]
+    for each in document["environments"]:
+        each["settings"] = {**each.get("settings", {}), **read_settings(settings or ())}
+    for table, values in flags.items():
+        given = {name: value for name, value in values.items() if value is not None}
+        document[table] = {**document.get(table, {}), **given}
+    return RunFile.parse(document, overrides, where=str(config or reference))
+
+
+def _show(document: Mapping[str, Any]) -> None:
+    report = document["report"]
+    mean, error = report["mean_reward"], report["standard_error"]
+    shown = "none" if mean is None else f"{mean:.4g}" + ("" if error is None else f" ± {error:.2g}")
+    parts = [(name, _mean(part)) for name, part in report["environments"].items()]
+    names = [f"{e['environment']} {e['version']}" for e in document["environments"]]
+    print_fields(
+        [
+            ("environment", names),
+            ("state", [each["state"] for each in document["environments"]]),
+            ("model", document["model"]),
+            ("reward", shown),
+            *parts,
+            *[(f"pass@{k}", f"{share:.4g}") for k, share in report["pass_at"].items()],
+            *[(name, f"{value:.4g}") for name, value in report["metrics"].items()],
+            ("attempts", f"{report['attempt_count']}, {report['scored_count']} scored"),
+            ("truncated", report["truncated_count"] or None),
+            ("failures", [f"{count} {kind}" for kind, count in report["failures"].items()]),
+            ("cost", None if document["cost"] is None else f"{document['cost']:.2f}"),
+            ("trajectories", document["trajectories"]),
+        ]
+    )
+
+
+def _mean(report: Mapping[str, Any]) -> str:
+    mean = report["mean_reward"]
+    return "none" if mean is None else f"{mean:.4g} over {report['scored_count']}"

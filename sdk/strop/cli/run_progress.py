@@ -1,0 +1,105 @@
+"""How far a run is: one live line on a terminal, plain lines elsewhere (step: rollout)."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from strop.cli.output import print_message
+
+if TYPE_CHECKING:
+    from strop.trajectory import Trajectory
+    from strop.types import Usage
+
+_LIVE_INTERVAL_S = 0.1
+_PLAIN_INTERVAL_S = 10.0
+
+
+class RunProgress:
+    """Counts trajectories and shows rewards, failures, tokens, cost and the time left.
+
+    Args:
+        planned_count: Attempts in all, or None where nobody knows.
+        cost: From the tokens so far to money, or to None.
+    """
+
+    def __init__(self, planned_count: int | None, cost: "Callable[[Usage], float | None]") -> None:
+        from strop.types import Usage
+
+        self._planned_count = planned_count
+        self._cost = cost
+        self._is_live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._started_at_s = time.monotonic()
+        self._shown_at_s = self._started_at_s if not self._is_live else 0.0
+        self._made_count = self._failure_count = self._scored_count = 0
+        self._reward_sum = 0.0
+        self._usage = Usage()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._is_live and self._made_count:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+    def add(self, trajectory: "Trajectory") -> None:
+        """Count one, and show how far the run is when it is time."""
+        self._made_count += 1
+        self._failure_count += trajectory.failure is not None
+        self._usage = self._usage + trajectory.usage
+        if trajectory.reward is not None:
+            self._scored_count += 1
+            self._reward_sum += trajectory.reward
+        now = time.monotonic()
+        interval_s = _LIVE_INTERVAL_S if self._is_live else _PLAIN_INTERVAL_S
+        if now - self._shown_at_s >= interval_s or self._made_count == self._planned_count:
+            self._shown_at_s = now
+            self._show(now - self._started_at_s)
+
+    def _show(self, elapsed_s: float) -> None:
+        line = self.line(elapsed_s)
+        if self._is_live:
+            sys.stderr.write(f"\r\033[K{line}")
+            sys.stderr.flush()
+        else:
+            print_message(line)
+
+    def line(self, elapsed_s: float) -> str:
+        """All figures in one line."""
+        planned = "" if self._planned_count is None else f"/{self._planned_count}"
+        parts = [f"{self._made_count}{planned} attempts"]
+        if self._scored_count:
+            parts.append(f"reward {self._reward_sum / self._scored_count:.3f}")
+        parts.append(f"{self._failure_count} failed")
+        tokens = self._usage.prompt_tokens + self._usage.completion_tokens
+        if tokens:
+            parts.append(f"{_short(tokens)} tokens")
+        cost = self._cost(self._usage)
+        if cost is not None:
+            parts.append(f"cost {cost:.2f}")
+        parts.append(f"{_clock(elapsed_s)} gone")
+        if self._planned_count is not None and self._made_count:
+            left = max(0, self._planned_count - self._made_count)
+            parts.append(f"{_clock(elapsed_s / self._made_count * left)} left")
+        return ", ".join(parts)
+
+
+def _short(count: int) -> str:
+    for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f}{unit}"
+    return str(count)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,197 @@
+"""Make the run that flags or a file describe (step: rollout)."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from strop.cli.run_progress import RunProgress
+
+if TYPE_CHECKING:
+    from strop.environment import Environment
+    from strop.evaluation import Report
+    from strop.run_file import ModelChoice, RunFile
+    from strop.types import Model
+
+SCRIPTED = "scripted:"
+RUN_NAME = "run.json"
+REPORT_NAME = "report.json"
+
+
+def make_run(run: "RunFile", *, is_resumed: bool) -> dict[str, Any]:
+    """Make it, keep its files, and give the document that is printed.
+
+    Raises:
+        ConfigError: The model cannot be found, or the folder holds another run.
+    """
+    from strop.evaluation import TRAJECTORIES_NAME
+
+    environment = open_environment(run)
+    models = _open_models(run, environment)
+    out = None if run.run.out is None else Path(run.run.out)
+    record = _describe(run, environment)
+    if out is not None:
+        _keep_record(out, record, is_resumed=is_resumed)
+    report = _evaluate(run, environment, models, is_resumed=is_resumed)
+    cost = run.model.cost(report.usage)
+    document = {
+        **record["environments"][0],
+        "environments": record["environments"],
+        "model": run.model.name,
+        "trajectories": str(out / TRAJECTORIES_NAME) if out else None,
+        "cost": cost,
+        "report": report.to_json(),
+    }
+    if out is not None:
+        _write(out / REPORT_NAME, document)
+    return document
+
+
+def open_environment(run: "RunFile") -> "Environment":
+    """The environment of a run; a mixture where it names several."""
+    from strop.hub.load import load
+    from strop.mixture import Mixture
+
+    loaded = [load(choice.ref, **choice.settings) for choice in run.environments]
+    if len(loaded) == 1:
+        return loaded[0]
+    named = {environment.identity.name: environment for environment in loaded}
+    if len(named) < len(loaded):
+        named = {str(number): environment for number, environment in enumerate(loaded)}
+    weights = [choice.weight for choice in run.environments]
+    return Mixture(named, dict(zip(named, weights, strict=True)), seed=run.run.seed)
+
+
+def open_model(choice: "ModelChoice", environment: "Environment") -> "Model":
+    """A scripted policy, or a client of an endpoint.
+
+    Raises:
+        ConfigError: Nothing says where the model is.
+    """
+    from strop.errors import ConfigError
+    from strop.models.budget import PacedModel
+    from strop.models.openai import OpenAIModel
+    from strop.testing import POLICIES, scripted_policy
+
+    name, base_url = choice.name, choice.base_url
+    policy = name.removeprefix(SCRIPTED)
+    if name.startswith(SCRIPTED) or (base_url is None and policy in POLICIES):
+        return scripted_policy(policy, environment)
+    if base_url is None and name.startswith(("http://", "https://")):
+        base_url, _, name = name.rpartition("/")
+    if base_url is None:
+        known = ", ".join(SCRIPTED + policy for policy in POLICIES)
+        raise ConfigError(f"Where is the model {name}? Give --base-url URL, or one of {known}.")
+    engine: Any = choice.engine
+    key = os.environ.get(choice.api_key_env)
+    model = OpenAIModel(name, base_url, api_key=key, engine=engine)
+    if choice.requests_per_s is None and choice.tokens_per_s is None:
+        return model
+    return PacedModel(model, requests_per_s=choice.requests_per_s, tokens_per_s=choice.tokens_per_s)
+
+
+def _open_models(run: "RunFile", environment: "Environment") -> "dict[str, Model]":
+    """By seat; the empty name plays every seat that has none of its own."""
+    models = {"": open_model(run.model, environment)}
+    for seat, choice in run.seats.items():
+        models[seat] = open_model(choice, environment)
+    return models
+
+
+def _evaluate(
+    run: "RunFile", environment: "Environment", models: "dict[str, Model]", *, is_resumed: bool
+) -> "Report":
+    from strop.evaluation import evaluate
+    from strop.sync import run_sync
+
+    plan = run.plan(list(environment.tasks))
+    tasks = plan.task_count if plan.keys is None else len(plan.keys)
+    planned_count = None if tasks is None else tasks * plan.group_size
+
+    async def work(progress: RunProgress) -> "Report":
+        try:
+            return await evaluate(
+                environment,
+                models[""] if len(models) == 1 else _Seats(models),
+                plan,
+                out=None if run.run.out is None else Path(run.run.out),
+                is_resumed=is_resumed,
+                on_trajectory=progress.add,
+            )
+        finally:
+            for model in models.values():
+                await model.close()
+
+    with RunProgress(planned_count, run.model.cost) as progress:
+        return run_sync(work(progress))
+
+
+class _Seats(dict[str, Any]):
+    """Models by seat, in which every other seat has the main model."""
+
+    def __missing__(self, seat: str) -> Any:
+        return self[""]
+
+    def __contains__(self, seat: object) -> bool:
+        """Every seat has a model."""
+        return True
+
+
+def _describe(run: "RunFile", environment: "Environment") -> dict[str, Any]:
+    parts = getattr(environment, "environments", {"": environment})
+    return {
+        "run": run.to_json(),
+        "environments": [
+            {
+                "environment": part.identity.full_name,
+                "version": part.identity.version,
+                "digest": part.identity.digest,
+                "state": part.identity.state,
+            }
+            for part in parts.values()
+        ],
+    }
+
+
+def _keep_record(out: Path, record: dict[str, Any], *, is_resumed: bool) -> None:
+    path = out / RUN_NAME
+    if is_resumed and path.exists():
+        _check_same(path, record)
+        return
+    if not (out.exists() and any(out.iterdir())):
+        _write(path, record)
+
+
+def _check_same(path: Path, record: dict[str, Any]) -> None:
+    from strop.errors import ConfigError
+
+    earlier = json.loads(path.read_text(encoding="utf-8"))
+    old, new = _decisive(earlier), _decisive(record)
+    changed = sorted(name for name in old if old[name] != new.get(name))
+    if changed:
+        raise ConfigError(
+            f"{path.parent} holds a run with another {', another '.join(changed)}. Resume it with "
+            "what it began with, or choose another --out."
+        )
+
+
+def _decisive(record: dict[str, Any]) -> dict[str, Any]:
+    """What every attempt of a run depends on."""
+    run = record["run"]
+    chosen = [(each["ref"].partition("@")[0], each["settings"]) for each in run["environments"]]
+    return {
+        "environment": json.loads(json.dumps(chosen)),
+        "digest": [each["digest"] for each in record["environments"]],
+        "model": run["model"]["name"],
+        "sampling": run["sampling"],
+        "seed": run["run"]["seed"],
+        "split": run["run"]["split"],
+        "group size": run["run"]["group_size"],
+    }
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    temporary.replace(path)
