@@ -49,8 +49,8 @@ class Recorder:
     def rebase(self, seat: str, context: Sequence[Message]) -> None:
         """Replace a seat's context; the graph forks at the last segment that both share."""
         path = self._path(seat)
-        head, kept, token_ids = self._shared(path, context)
-        path.head, path.token_ids = head, token_ids
+        head, kept = self._shared(seat, path, context)
+        path.head, path.token_ids = head, self._token_ids_to(head)
         path.context = list(context)
         path.pending_count = len(context) - kept
 
@@ -128,19 +128,38 @@ class Recorder:
         self.segments.append(segment)
 
     def _shared(
-        self, path: _Path, context: Sequence[Message]
-    ) -> tuple[int | None, int, array[int] | None]:
-        """The last segment on the path that `context` starts with, its messages and its tokens."""
+        self, seat: str, path: _Path, context: Sequence[Message]
+    ) -> tuple[int | None, int]:
+        """The deepest segment of the seat up to which `context` agrees, and its messages."""
         head, kept = None, 0
-        token_ids: array[int] | None = array("i")
         for index in path_indexes(self.segments, path.head):
-            segment = self.segments[index]
-            end = kept + len(segment.messages)
-            if tuple(context[kept:end]) != segment.messages:
-                break
+            end = kept + len(self.segments[index].messages)
+            if tuple(context[kept:end]) != self.segments[index].messages:
+                # An edited history, or another conversation that the seat leads meanwhile.
+                return self._deepest(seat, context)
             head, kept = index, end
-            token_ids = _joined(token_ids, segment.token_ids)
-        return head, kept, token_ids
+        return head, kept
+
+    def _deepest(self, seat: str, context: Sequence[Message]) -> tuple[int | None, int]:
+        found: tuple[int | None, int] = (None, 0)
+        # Messages before each segment that is still on a path that agrees; parents stand first.
+        agreed: dict[int | None, int] = {None: 0}
+        for index, segment in enumerate(self.segments):
+            kept = agreed.get(segment.parent)
+            if kept is None or segment.seat != seat:
+                continue
+            end = kept + len(segment.messages)
+            if tuple(context[kept:end]) == segment.messages:
+                agreed[index] = end
+                if end >= found[1]:
+                    found = index, end
+        return found
+
+    def _token_ids_to(self, head: int | None) -> array[int] | None:
+        token_ids: array[int] | None = array("i")
+        for index in path_indexes(self.segments, head):
+            token_ids = _joined(token_ids, self.segments[index].token_ids)
+        return token_ids
 
 
 def _joined(left: array[int] | None, right: array[int] | None) -> array[int] | None:

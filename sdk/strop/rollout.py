@@ -109,6 +109,8 @@ class _TurnsTooLongError(Exception):
 async def _complete(episode: Drivable, model: Seats, sampling: Sampling) -> Completion:
     chosen = model[episode.due_seat] if isinstance(model, Mapping) else model
     left_s = episode.turns_left_s
+    if (wish := episode.due_sampling) is not None:
+        sampling = sampling.narrowed(wish)
     try:
         if left_s is None:
             return await chosen.complete(episode.messages, episode.tools, sampling)
@@ -123,7 +125,7 @@ async def _complete(episode: Drivable, model: Seats, sampling: Sampling) -> Comp
 
 
 def _check_seats(episode: Drivable, model: Seats) -> None:
-    if isinstance(model, Mapping) and (missing := sorted(set(episode.seats) - set(model))):
+    if isinstance(model, Mapping) and (missing := [s for s in episode.seats if s not in model]):
         raise SettingsError(
             f"The seats {', '.join(missing)} have no model. Give one for each of: "
             f"{', '.join(episode.seats)}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
@@ -87,6 +87,21 @@ class Sampling:
     """Replaced by the attempt's sampling seed where a runner drives."""
     extra: dict[str, JSON] = field(default_factory=dict)
     """Further fields of the request's body, as the engine names them."""
+
+    def narrowed(self, wish: Sampling) -> Sampling:
+        """A copy that also heeds what one completion asks for.
+
+        The smaller `max_tokens` holds and the stops of both; the wish's seed replaces this one's,
+        and its `extra` counts where this one is silent. Temperature and top_p stay.
+        """
+        limits = [each for each in (self.max_tokens, wish.max_tokens) if each is not None]
+        return replace(
+            self,
+            max_tokens=min(limits, default=None),
+            stop=(*self.stop, *(each for each in wish.stop if each not in self.stop)),
+            seed=self.seed if wish.seed is None else wish.seed,
+            extra={**wish.extra, **self.extra},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +224,11 @@ class EpisodeLike(Protocol):
     @property
     def tools(self) -> Sequence[ToolSpec]:
         """What the due seat may call."""
+        ...
+
+    @property
+    def due_sampling(self) -> Sampling | None:
+        """What the due completion asks of its sampling besides the driver's."""
         ...
 
     async def step(self, completion: Completion) -> None:
