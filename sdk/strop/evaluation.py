@@ -17,6 +17,10 @@ from strop.trajectory import Trajectory
 from strop.trajectory_file import TrajectoryReader, TrajectoryWriter
 from strop.types import JSON, Seats, Usage
 
+_CAUSES_SHOWN = 10
+_CAUSES_HELD = 1_000
+_CAUSE_CHARS = 300
+
 TRAJECTORIES_NAME = "trajectories.jsonl"
 
 
@@ -38,6 +42,8 @@ class Report:
     """Means of reward functions and metrics by name."""
     failures: dict[str, int]
     """How many attempts failed, by the error's type."""
+    causes: dict[str, int]
+    """The commonest messages of failures, at most ten, and how often each came."""
     truncated_count: int
     mean_turns: float | None
     usage: Usage
@@ -116,6 +122,7 @@ class Tally:
         self._metrics: dict[str, _Mean] = {}
         self._passes: dict[int, _Mean] = {}
         self._failures: Counter[str] = Counter()
+        self._causes: Counter[str] = Counter()
         self._name: str | None = None
         self._parts: dict[str, Tally] = {}
 
@@ -132,6 +139,7 @@ class Tally:
         self._usage = self._usage + trajectory.usage
         if trajectory.failure is not None:
             self._failures[trajectory.failure.type] += 1
+            self._count_cause(trajectory.failure.message)
         reward = None if trajectory.failure is not None else trajectory.reward
         if reward is not None:
             self._rewards.add(reward)
@@ -158,11 +166,18 @@ class Tally:
             pass_at={k: passes[k].mean for k in sorted(passes)},
             metrics={name: mean.mean for name, mean in self._metrics.items()},
             failures=dict(self._failures),
+            causes=dict(self._causes.most_common(_CAUSES_SHOWN)),
             truncated_count=self._truncated_count,
             mean_turns=self._turns.mean if self._turns.count else None,
             usage=self._usage,
             environments={name: part.report() for name, part in self._parts.items()},
         )
+
+    def _count_cause(self, message: str) -> None:
+        cause = message[:_CAUSE_CHARS]
+        # Messages that never repeat must not fill the memory.
+        if cause in self._causes or len(self._causes) < _CAUSES_HELD:
+            self._causes[cause] += 1
 
     def _add_to_part(self, trajectory: Trajectory) -> None:
         name = trajectory.environment.full_name

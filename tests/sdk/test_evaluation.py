@@ -50,6 +50,23 @@ def test_failures_are_counted_apart_and_never_as_zero() -> None:
     assert report.standard_error is None
 
 
+def test_the_messages_of_failures_survive_to_the_report() -> None:
+    report = summarize([scored("a", None), scored("b", None), scored("c", 1.0)])
+
+    assert report.causes == {"broken": 2}
+
+
+def test_messages_that_never_repeat_do_not_fill_the_memory() -> None:
+    tally = Tally()
+    for number in range(5_000):
+        failure = Failure("RewardError", "reward", f"broken {number} " + "x" * 10_000)
+        tally.add(replace(scored(str(number), None), failure=failure))
+
+    assert len(tally.report().causes) == 10
+    assert tally.report().failures == {"RewardError": 5_000}
+    assert len(tally._causes) <= 1_000
+
+
 def test_nothing_scored_has_no_mean() -> None:
     report = summarize([scored("a", None)])
 

@@ -183,6 +183,9 @@ def test_an_order_of_sets_is_found(tmp_path: Path) -> None:
         ("import subprocess; child = subprocess.Popen(['sleep', '30'])", "import", "child"),
         ("kept = open('/etc/hostname')", "import", "files"),
         ("import socket; kept = socket.socket()", "import", "sockets"),
+        ("import logging; logging.basicConfig()", "import", "log handlers"),
+        ("import signal; signal.signal(signal.SIGTERM, print)", "import", "signal handlers"),
+        ("import os; os.chdir('/')", "import", "working folder"),
     ],
 )
 def test_what_importing_starts_is_found(tmp_path: Path, line: str, check: str, told: str) -> None:

@@ -178,6 +178,7 @@ def _show(document: Mapping[str, Any]) -> None:
             ("attempts", f"{report['attempt_count']}, {report['scored_count']} scored"),
             ("truncated", report["truncated_count"] or None),
             ("failures", [f"{count} {kind}" for kind, count in report["failures"].items()]),
+            *[(f"  {count} times", cause) for cause, count in report["causes"].items()],
             ("cost", None if document["cost"] is None else f"{document['cost']:.2f}"),
             ("trajectories", document["trajectories"]),
         ]

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 _MESSAGE_CHARS = 1_000
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 
 def main(argv: list[str]) -> None:
@@ -76,6 +79,9 @@ def _belongings() -> dict[str, set[str]]:
         "threads": threads,
         "child processes": set(children),
         "sockets": {d for d in descriptors if "socket:" in d},
+        "log handlers": {repr(handler) for handler in logging.getLogger().handlers},
+        "signal handlers": {f"{s.name} {signal.getsignal(s)}" for s in _SIGNALS},
+        "working folder": {os.getcwd()},
         "files": {d for d in descriptors if " /" in d and " /dev/" not in d and " /proc/" not in d},
     }
 
@@ -83,7 +89,7 @@ def _belongings() -> dict[str, set[str]]:
 def _import_finding(before: dict[str, set[str]], after: dict[str, set[str]]) -> dict[str, str]:
     left = _difference(before, after)
     if left:
-        message = f"Importing it starts or opens {left}. Do that in `setup`, not on import."
+        message = f"Importing it starts, opens or changes {left}. Do that in `setup`, or never."
         return _finding("import", "failed", message)
     return _finding("import", "ok", "Importing it starts nothing")
 

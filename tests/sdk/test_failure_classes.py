@@ -1,0 +1,249 @@
+"""Ways in which runs of other tools go wrong: what ours do instead.
+
+Further ones stand where their part is tested: judges, models, tools, mixtures, run files.
+"""
+
+import asyncio
+import base64
+import gc
+import resource
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strop import (
+    Attempt,
+    Completion,
+    End,
+    Environment,
+    Episode,
+    Message,
+    Part,
+    RunPlan,
+    ScriptedModel,
+    Task,
+    TaskSet,
+    Trajectory,
+    evaluate,
+    read_trajectories,
+    reward,
+)
+from strop.errors import ModelReplyError, TrajectoryFileError
+from strop.evaluation import TRAJECTORIES_NAME
+from strop.models.scripted import call
+from tests.sdk.trajectories import a_completion, a_single_turn_environment, is_exact
+
+ANSWER = ScriptedModel(lambda messages: messages[-1].text.removeprefix("Reverse: ")[::-1])
+
+
+async def test_five_hundred_scorings_at_once_time_out_falsely_never() -> None:
+    from strop import TimeLimits
+
+    @reward(range=(0, 1))
+    def busy(trajectory: Trajectory) -> float:
+        ends_at = time.thread_time() + 0.004
+        while time.thread_time() < ends_at:
+            pass
+        return 1.0
+
+    tasks = [Task(str(n), "ask") for n in range(500)]
+    environment = Environment(tasks=tasks, rewards=[busy], time_limits=TimeLimits(reward_s=60))
+    report = await evaluate(environment, ANSWER, RunPlan(concurrency=500))
+
+    assert report.failures == {}
+    assert report.mean_reward == 1.0
+
+
+async def test_a_reward_sees_the_last_turn() -> None:
+    seen: list[str] = []
+
+    @reward(inline=True)
+    def last(trajectory: Trajectory) -> float:
+        seen.append(trajectory.text)
+        return float(trajectory.turn_count)
+
+    class Two(Episode):
+        async def respond(self, completion: Completion) -> str | End:
+            return End() if self.turn_count == 2 else "Go on."
+
+    environment = Environment(tasks=[Task("1", "Go")], rewards=[last], episode=Two)
+    task = environment.tasks["train"][0]
+    trajectory = await environment.rollout(task, ScriptedModel.replies(["first", "second"]))
+
+    assert seen == ["second"]
+    assert trajectory.reward == 2.0
+
+
+async def test_members_with_an_error_an_empty_reply_and_a_cancel_are_accounted_once() -> None:
+    class Odd:
+        name = "odd"
+
+        def __init__(self) -> None:
+            self.count = 0
+
+        async def complete(self, *arguments: Any) -> Completion:
+            self.count += 1
+            if self.count == 3:
+                raise ModelReplyError("the reply is empty")
+            return a_completion("" if self.count == 5 else "x")
+
+        async def close(self) -> None:
+            pass
+
+    environment = a_single_turn_environment(tasks=[Task("1", "ask", "x")])
+    task = environment.tasks["train"][0]
+
+    group = await environment.rollout_group(task, Odd(), 8)
+
+    assert [each.attempt.member for each in group] == list(range(8))
+    assert sum(each.failure is not None for each in group) == 1
+    assert sorted(each.reward for each in group if each.reward is not None) == [0.0] + [1.0] * 6
+
+
+async def test_evaluation_and_a_trainer_by_hand_see_the_same_prompt() -> None:
+    seen: list[Sequence[Message]] = []
+
+    class Spy:
+        name = "spy"
+
+        async def complete(self, messages: Any, tools: Any, sampling: Any) -> Completion:
+            seen.append(list(messages))
+            return a_completion("x")
+
+        async def close(self) -> None:
+            pass
+
+    environment = a_single_turn_environment(system_prompt="Be brief.")
+    task = environment.tasks["train"][0]
+    await evaluate(environment, Spy(), RunPlan(task_count=1))
+    async with environment.start(task) as episode:
+        assert list(episode.messages) == seen[0]
+    assert seen[0][0] == Message("system", "Be brief.")
+
+
+async def test_results_of_an_old_run_are_neither_overwritten_nor_taken_for_new(
+    tmp_path: Path,
+) -> None:
+    await evaluate(a_single_turn_environment(), ANSWER, RunPlan(seed=1), out=tmp_path)
+
+    with pytest.raises(TrajectoryFileError):
+        await evaluate(a_single_turn_environment(), ANSWER, RunPlan(seed=2), out=tmp_path)
+    seeds = {t.attempt.run_seed for t in read_trajectories(tmp_path / TRAJECTORIES_NAME)}
+    assert seeds == {1}
+
+
+async def test_rows_of_different_shapes_are_kept_exactly(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {},
+        {"a": 1},
+        {"a": "text", "b": None},
+        {"a": [1, "x", None, {"deep": 2**80}]},
+        {"a": {"b": []}},
+    ]
+    tasks = [Task(str(n), "ask", row, row) for n, row in enumerate(rows)]
+    environment = a_single_turn_environment(tasks=tasks)
+
+    await evaluate(environment, ANSWER, RunPlan(), out=tmp_path)
+
+    kept = {t.task.key: t.task.metadata for t in read_trajectories(tmp_path / TRAJECTORIES_NAME)}
+    assert kept == {str(n): row for n, row in enumerate(rows)}
+
+
+async def test_an_empty_split_is_run_without_a_fault() -> None:
+    report = await evaluate(a_single_turn_environment(tasks={"train": []}), ANSWER, RunPlan())
+
+    assert (report.attempt_count, report.mean_reward) == (0, None)
+
+
+async def test_the_policy_version_of_every_turn_is_kept() -> None:
+    versions = iter([7, 8])
+    model = ScriptedModel(
+        lambda messages: Completion(Message("assistant", "x"), policy_version=next(versions))
+    )
+
+    class Two(Episode):
+        async def respond(self, completion: Completion) -> str | End:
+            return End() if self.turn_count == 2 else "Go on."
+
+    environment = Environment(tasks=[Task("1", "Go")], rewards=[], episode=Two)
+    trajectory = await environment.rollout(environment.tasks["train"][0], model)
+
+    sampled = [part.policy_version for part in trajectory.segments if part.kind == "completion"]
+    assert sampled == [7, 8]
+
+
+async def test_a_run_that_is_cancelled_accounts_for_what_it_wrote(tmp_path: Path) -> None:
+    environment = Environment(
+        tasks=TaskSet.generate(lambda i, rng: Task(str(i), "ask", "x")), rewards=[is_exact]
+    )
+    seen: list[Attempt] = []
+    running = asyncio.create_task(
+        evaluate(
+            environment,
+            ANSWER,
+            RunPlan(task_count=10**9, concurrency=16),
+            out=tmp_path,
+            on_trajectory=lambda t: seen.append(t.attempt),
+        )
+    )
+    await asyncio.sleep(0.3)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 5)
+
+    written = [t.attempt for t in read_trajectories(tmp_path / TRAJECTORIES_NAME)]
+    assert written == seen
+    assert len(set(written)) == len(written) > 0
+
+
+async def test_long_episodes_with_images_leave_no_memory_behind(tmp_path: Path) -> None:
+    image = Part("image", url="data:image/png;base64," + base64.b64encode(b"x" * 3_000).decode())
+
+    class Pictures(Episode):
+        async def respond(self, completion: Completion) -> Message:
+            return Message("user", (Part("text", text="Look:"), image))
+
+    environment = Environment(
+        tasks=TaskSet.generate(lambda i, rng: Task(str(i), "Look.")),
+        rewards=[],
+        episode=Pictures,
+        max_turns=10,
+    )
+    sizes: list[int] = []
+
+    def measure(_: Trajectory) -> None:
+        if len(sizes) % 100 == 0:
+            gc.collect()
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        sizes.append(pages * resource.getpagesize())
+
+    await evaluate(
+        environment,
+        ScriptedModel.constant("I see."),
+        RunPlan(task_count=1_500, concurrency=32),
+        out=tmp_path,
+        on_trajectory=measure,
+    )
+
+    grown_bytes = sizes[-1] - sizes[500]
+    assert grown_bytes < 8_000_000
+
+
+async def test_a_tool_call_inside_other_text_is_run_and_both_are_kept() -> None:
+    from strop import tool
+
+    class Tools(Episode):
+        @tool(inline=True)
+        def look(self) -> str:
+            """Look."""
+            return "seen"
+
+    message = Message("assistant", "Let me look.", (call("look"),))
+    environment = Environment(tasks=[Task("1", "Go")], rewards=[], episode=Tools)
+    task = environment.tasks["train"][0]
+    trajectory = await environment.rollout(task, ScriptedModel.replies([message, "done"]))
+
+    assert [m.text for m in trajectory.messages()] == ["Go", "Let me look.", "seen", "done"]
