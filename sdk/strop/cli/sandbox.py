@@ -1,6 +1,11 @@
-"""`strop sandbox`: what this machine's sandbox can do."""
+"""`strop sandbox`: what this machine's sandbox can do, and how others may use it."""
 
 import asyncio
+import contextlib
+import os
+import secrets
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +15,8 @@ from strop.cli.output import print_result
 
 if TYPE_CHECKING:
     from strop.sandbox.doctor import Report
+
+_SHORTEST_TOKEN = 20
 
 app = typer.Typer(
     name="sandbox",
@@ -41,6 +48,56 @@ def doctor(
     print_result(report.to_json(), is_json=json, show=lambda: _show(report))
     if report.chosen is None:
         raise typer.Exit(1)
+
+
+@app.command(epilog="\b\nExample:\n  strop sandbox serve --port 7711 --token-file ./token")
+def serve(
+    token_file: Annotated[
+        Path, typer.Option(metavar="PATH", help="Holds the token; made if it does not exist.")
+    ],
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 for any free one.")] = 0,
+    python: Annotated[
+        str | None, typer.Option(metavar="PATH", help="The Python that code runs in.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Serve this machine's sandbox to whoever knows the token, until interrupted.
+
+    What travels is not encrypted: bind it to loopback or to a network of your own.
+    """
+    token = _read_token(token_file)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(host, port, token, python, is_json=json))
+
+
+def _read_token(path: Path) -> str:
+    try:
+        token = path.read_text().strip()
+    except FileNotFoundError:
+        token = secrets.token_urlsafe(32)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(token + "\n")
+    if len(token) < _SHORTEST_TOKEN:
+        raise typer.BadParameter(f"the token in {path} has fewer than {_SHORTEST_TOKEN} characters")
+    return token
+
+
+async def _serve(host: str, port: int, token: str, python: str | None, *, is_json: bool) -> None:
+    from strop.sandbox.backends.agent import Agent
+    from strop.sandbox.choose import open_backend
+
+    backend = await open_backend(python=python)
+    agent = Agent(backend.transport, token)
+    bound = await agent.start(host, port)
+    document = {"host": host, "port": bound, "backend": backend.name}
+    line = f"{backend.name} is served at {host}:{bound}"
+    print_result(document, is_json=is_json, show=lambda: print(line))
+    sys.stdout.flush()
+    try:
+        await agent.serve()
+    finally:
+        await agent.close()
 
 
 def _show(report: "Report") -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
 from strop.errors import SandboxError, SandboxUnavailableError
+from strop.sandbox.backends.docker import DockerTransport
 from strop.sandbox.backends.local import LocalTransport, TierName
 from strop.sandbox.base import Level, Limits, Transport
 from strop.sandbox.client import Backend
@@ -110,13 +111,11 @@ async def attempt(
     if name == "unsafe-subprocess" and os.environ.get(ALLOW_UNSAFE) != "1":
         remedy = f"set {ALLOW_UNSAFE}=1 if you trust all code, or choose another backend"
         return None, Probe(name, False, "it isolates nothing and is not allowed", remedy=remedy)
-    transport: Transport
-    if name == "docker":
-        from strop.sandbox.backends.docker import DockerTransport
-
-        transport = DockerTransport()
-    else:
-        transport = LocalTransport(cast("TierName", name), python=python, user=user)
+    try:
+        transport = await _open(name, python, user)
+    except SandboxUnavailableError as error:
+        text = str(error)
+        return None, Probe(name, False, text, error.errno, _remedy(name, text, error.errno))
     try:
         result = await Backend(transport).run(_FIRST_WORDS, limits=Limits(wall_s=20.0))
     except SandboxError as error:
@@ -129,6 +128,12 @@ async def attempt(
     await transport.close()
     text = f"a first run ended with {result.status}: {result.error_text.strip()[-300:]}"
     return None, Probe(name, False, text, remedy=_READ_REMEDY)
+
+
+async def _open(name: str, python: str | None, user: int | None) -> Transport:
+    if name == "docker":
+        return await DockerTransport.connect()
+    return LocalTransport(cast("TierName", name), python=python, user=user)
 
 
 def _remedy(name: str, text: str, code: int | None) -> str:

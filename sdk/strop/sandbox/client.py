@@ -71,6 +71,11 @@ class Backend(Runs):
         return self._transport.name
 
     @property
+    def transport(self) -> Transport:
+        """Where its sandboxes come from."""
+        return self._transport
+
+    @property
     def capabilities(self) -> Capabilities:
         """What it can do, and what it enforces."""
         return self._transport.capabilities
