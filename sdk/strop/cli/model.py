@@ -35,6 +35,7 @@ def group() -> None:
     )
 )
 def serve(
+    *,
     model: Annotated[str, typer.Argument(metavar="smollm2 | FILE.gguf")],
     port: Annotated[int, typer.Option("--port", min=0, help="0 for any free one.")] = 0,
     slots: Annotated[int, typer.Option("--slots", min=1, help="Completions in flight.")] = 4,
