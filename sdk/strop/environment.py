@@ -149,6 +149,11 @@ class Environment:
         """Whether a reward is complete only when the members of a group were compared."""
         return self.rubric.has_group
 
+    @property
+    def seats(self) -> Mapping[str, bool]:
+        """Names of the roles that its episodes have, and whether each is trained."""
+        return self._episode.seats
+
     def allow_concurrency(self, count: int) -> None:
         """Make room for as many blocking calls at once as rollouts are in flight."""
         self.threads.limit = max(self.threads.limit, count)

@@ -8,6 +8,7 @@ StropError
 ├── ToolError                raised by a tool: the model is told, the rollout goes on
 ├── BoundaryError            a fault behind a boundary; becomes a trajectory's failure
 │   ├── EnvironmentFaultError    author code: setup, tools' machinery, ``respond``, ``close``
+│   │   └── EnvironmentLostError     whoever serves the environment is gone, or forgot the episode
 │   ├── ToolFaultError           a tool raised what it does not declare
 │   ├── RewardError              a reward function raised or returned no usable number
 │   ├── SandboxError             the sandbox failed, not the code inside
@@ -20,6 +21,7 @@ StropError
 │       ├── ContextOverflowError     the prompt is longer than the context
 │       ├── ModelReplyError          a reply that is no completion
 │       └── RendererError            a conversation that token ids cannot tell
+├── ServeRefusedError        who serves an environment refuses: another secret, no such server
 ├── RunStoppedError          a run stopped itself: authentication, failure budget
 ├── TrajectoryFileError      a trajectory file cannot be read or may not be written
 ├── ManifestError            `[tool.strop]` or ``strop.json`` is wrong; every problem is named
@@ -68,6 +70,10 @@ class BoundaryError(StropError):
 
 class EnvironmentFaultError(BoundaryError):
     """Author code raised."""
+
+
+class EnvironmentLostError(EnvironmentFaultError):
+    """The process that serves the environment is gone, silent, or knows the episode no more."""
 
 
 class ToolFaultError(BoundaryError):
@@ -139,6 +145,10 @@ class ModelReplyError(ModelError):
 
 class RendererError(ModelError):
     """A conversation that a vocabulary or a chat template cannot tell."""
+
+
+class ServeRefusedError(StropError):
+    """A server of environments refuses: the secret is another, or it is no such server."""
 
 
 class RunStoppedError(StropError):

@@ -75,7 +75,7 @@ def to_json(trajectory: Trajectory, *, has_reference: bool = True) -> dict[str, 
             "member": attempt.member,
         },
         "seeds": {"environment": attempt.environment_seed, "sampling": attempt.sampling_seed},
-        "environment": _identity_to_json(t.environment),
+        "environment": identity_to_json(t.environment),
         "strop_version": t.strop_version,
         "settings": t.settings,
         "task": task,
@@ -91,8 +91,8 @@ def to_json(trajectory: Trajectory, *, has_reference: bool = True) -> dict[str, 
         "is_truncated": t.is_truncated,
         "stop_reason": t.stop_reason,
         "stop_detail": t.stop_detail,
-        "failure": None if t.failure is None else _failure_to_json(t.failure),
-        "usage": _usage_to_json(t.usage),
+        "failure": None if t.failure is None else failure_to_json(t.failure),
+        "usage": usage_to_json(t.usage),
         "timing": _timing_to_json(t.timing),
         "started_at_s": t.started_at_s,
         "isolation": t.isolation,
@@ -157,12 +157,12 @@ def _segment_to_json(segment: Segment) -> dict[str, JSON]:
         "messages": [message_to_json(message) for message in segment.messages],
     }
     if segment.token_ids is not None:
-        value["token_ids"] = _pack(segment.token_ids)
+        value["token_ids"] = pack_numbers(segment.token_ids)
     if segment.kind == "completion":
         if segment.logprobs is not None:
-            value["logprobs"] = _pack(segment.logprobs)
+            value["logprobs"] = pack_numbers(segment.logprobs)
         value["finish_reason"] = segment.finish_reason
-        value["usage"] = None if segment.usage is None else _usage_to_json(segment.usage)
+        value["usage"] = None if segment.usage is None else usage_to_json(segment.usage)
         value["model"] = segment.model
         value["latency_s"] = segment.latency_s
         if segment.policy_version is not None:
@@ -179,8 +179,8 @@ def _segment_from_json(value: dict[str, Any]) -> Segment:
         seat=value["seat"],
         parent=value["parent"],
         messages=tuple(message_from_json(message) for message in value["messages"]),
-        token_ids=None if token_ids is None else _unpack("i", token_ids),
-        logprobs=None if logprobs is None else _unpack("f", logprobs),
+        token_ids=None if token_ids is None else unpack_numbers("i", token_ids),
+        logprobs=None if logprobs is None else unpack_numbers("f", logprobs),
         finish_reason=value.get("finish_reason"),
         usage=None if usage is None else _known(Usage, usage),
         model=value.get("model", ""),
@@ -224,7 +224,7 @@ def _reply_to_json(reply: OutsideReply) -> dict[str, JSON]:
         "source": reply.source,
         "request": reply.request,
         "reply": reply.reply,
-        "usage": None if reply.usage is None else _usage_to_json(reply.usage),
+        "usage": None if reply.usage is None else usage_to_json(reply.usage),
     }
 
 
@@ -233,7 +233,8 @@ def _reply_from_json(value: dict[str, Any]) -> OutsideReply:
     return OutsideReply(value["source"], value["request"], value["reply"], usage)
 
 
-def _identity_to_json(identity: EnvironmentIdentity) -> dict[str, JSON]:
+def identity_to_json(identity: EnvironmentIdentity) -> dict[str, JSON]:
+    """An identity as JSON; ``EnvironmentIdentity(**value)`` reads it."""
     return {
         "name": identity.name,
         "owner": identity.owner,
@@ -243,7 +244,8 @@ def _identity_to_json(identity: EnvironmentIdentity) -> dict[str, JSON]:
     }
 
 
-def _failure_to_json(failure: Failure) -> dict[str, JSON]:
+def failure_to_json(failure: Failure) -> dict[str, JSON]:
+    """A failure as JSON; ``Failure(**value)`` reads it."""
     return {
         "type": failure.type,
         "boundary": failure.boundary,
@@ -252,7 +254,8 @@ def _failure_to_json(failure: Failure) -> dict[str, JSON]:
     }
 
 
-def _usage_to_json(usage: Usage) -> dict[str, JSON]:
+def usage_to_json(usage: Usage) -> dict[str, JSON]:
+    """Counts as JSON; ``Usage(**value)`` reads them."""
     return {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
@@ -270,14 +273,16 @@ def _timing_to_json(timing: Timing) -> dict[str, JSON]:
     }
 
 
-def _pack(numbers: array[Any]) -> str:
+def pack_numbers(numbers: array[Any]) -> str:
+    """An array of 4-byte numbers as little-endian base64."""
     if sys.byteorder == "big":
         numbers = numbers[:]
         numbers.byteswap()
     return b64encode(numbers.tobytes()).decode("ascii")
 
 
-def _unpack(typecode: str, text: str) -> array[Any]:
+def unpack_numbers(typecode: str, text: str) -> array[Any]:
+    """Read what `pack_numbers` gave."""
     numbers = array(typecode)
     if numbers.itemsize != _ITEM_BYTES:
         raise TrajectoryFileError("This platform's arrays are not 4 bytes wide.")

@@ -17,6 +17,7 @@ _GROUPS = {
     "eval": ("strop.cli.eval", "Run a model on an environment and report its rewards."),
     "trajectory": ("strop.cli.trajectory", "Check files of trajectories."),
     "model": ("strop.cli.model", "Run a small model on this machine."),
+    "serve": ("strop.cli.serve", "Serve an environment over HTTP."),
     "hub": ("strop.cli.hub", "Run a hub of your own."),
     "login": ("strop.cli.account", "Keep a token for a hub."),
     "whoami": ("strop.cli.account", "Show who your token speaks for."),

@@ -115,8 +115,10 @@ class Connection(asyncio.Protocol):
                 self._send(await self._handled(request))
             else:
                 await self._answer_alive(request, self._heartbeat_s)
-        except h11.LocalProtocolError:
+        except BaseException:
+            # Half an answer, or none, must not look like one that is still to come.
             self.abort()
+            raise
         finally:
             self.task = None
         if self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE:

@@ -1,0 +1,68 @@
+"""Pages of an environment's tasks, for whoever reads them in order from afar."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from strop.environment import Environment
+from strop.task import Task
+from strop.types import JSON
+
+PAGE_COUNT = 64
+
+
+class TaskPages:
+    """Reads task sets page by page.
+
+    Each split keeps the place where its last reader stopped, so that reading on costs one page,
+    also in a set that can only be read from its start.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._places: dict[str, tuple[int, Iterator[tuple[Task, int]]]] = {}
+        self._lock = asyncio.Lock()
+
+    def splits(self) -> dict[str, JSON]:
+        """By name, whether a split ends, and its length where that is known."""
+        return {split: self._describe(split) for split in self._environment.tasks}
+
+    async def page(self, split: str, start: int) -> dict[str, Any]:
+        """The tasks from an index on, with how often each was drawn before.
+
+        Raises:
+            KeyError: There is no such split.
+        """
+        async with self._lock:
+            return await self._environment.threads.call(self._read, split, start)
+
+    async def get(self, split: str, key: str) -> Task:
+        """A task by its key.
+
+        Raises:
+            KeyError: There is no such split or task.
+        """
+        return await self._environment.threads.call(self._environment.tasks[split].get, key)
+
+    def _describe(self, split: str) -> JSON:
+        tasks = self._environment.tasks[split]
+        try:
+            size = None if tasks.is_infinite else len(tasks)
+        except TypeError:
+            size = None
+        return {"is_infinite": tasks.is_infinite, "size": size}
+
+    def _read(self, split: str, start: int) -> dict[str, Any]:
+        place, draws = self._places.pop(split, (0, None))
+        if draws is None or place != start:
+            draws = islice(self._environment.tasks[split].draws(), start, None)
+        drawn = list(islice(draws, PAGE_COUNT))
+        self._places[split] = start + len(drawn), draws
+        return {
+            "tasks": [task.to_json() for task, _ in drawn],
+            "visits": [visit for _, visit in drawn],
+            "is_last": len(drawn) < PAGE_COUNT,
+        }
