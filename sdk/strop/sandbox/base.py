@@ -142,6 +142,8 @@ class Capabilities:
     networks: frozenset[Network] = frozenset({"none"})
     has_snapshots: bool = False
     has_sessions: bool = False
+    has_base_folders: bool = False
+    """Whether a folder of the host can lie, unchanged, beneath a sandbox's own changes."""
     has_ports: bool = False
     has_terminals: bool = False
     has_images: bool = False

@@ -1,8 +1,10 @@
 """The sandbox's file tree: the system read-only, one writable folder in memory, no more."""
 
 import os
+import stat
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from strop.sandbox.zygote import linux
 
@@ -34,15 +36,17 @@ def build(mounts: Iterable[str], base_folder: str | None, names: dict[str, str])
         names: Contents of files in ``/etc``.
     """
     linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    devices = [f"/dev/{name}" for name in _DEVICES]
+    paths = [*readable_paths(mounts), *_CONFIGURATION, *devices]
+    held = [_hold(path, path) for path in paths]
+    if base_folder is not None:
+        held.append(_hold(base_folder, LOWER))
     linux.mount("tmpfs", _STAGE, "tmpfs", _FIXED, "size=4m,mode=755")
-    for path in (*readable_paths(mounts), *_CONFIGURATION):
-        _bind(path, path)
-    for name in _DEVICES:
-        _bind(f"/dev/{name}", f"/dev/{name}", is_device=True)
+    for source in held:
+        if source is not None:
+            _bind(source)
     for folder in ("etc", "proc", "box", "lower", "old"):
         os.makedirs(f"{_STAGE}/{folder}", exist_ok=True)
-    if base_folder is not None:
-        _bind(base_folder, LOWER)
     for name, text in names.items():
         with open(f"{_STAGE}/etc/{name}", "w") as file:
             file.write(text)
@@ -70,24 +74,44 @@ def _link_devices() -> None:
         os.symlink(target, _STAGE + link)
 
 
-def _bind(source: str, target: str, *, is_device: bool = False) -> None:
-    """Show a path of the host in the new tree; a missing one is passed over."""
-    place = _STAGE + target
-    if source == target and os.path.islink(source):
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A path of the host, held before a mount of ours may hide it."""
+
+    path: str
+    target: str
+    link: str | None
+    fd: int
+    is_folder: bool
+
+
+def _hold(path: str, target: str) -> _Source | None:
+    if path == target and os.path.islink(path):
+        return _Source(path, target, os.readlink(path), -1, False)
+    try:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return None
+    return _Source(path, target, None, fd, stat.S_ISDIR(os.fstat(fd).st_mode))
+
+
+def _bind(source: _Source) -> None:
+    """Show a path of the host in the new tree, read-only if it is no device."""
+    place = _STAGE + source.target
+    if source.link is not None:
         if not os.path.lexists(place):
             os.makedirs(os.path.dirname(place), exist_ok=True)
-            os.symlink(os.readlink(source), place)
+            os.symlink(source.link, place)
         return
-    if not os.path.exists(source):
-        return
-    if os.path.isdir(source):
+    if source.is_folder:
         os.makedirs(place, exist_ok=True)
     elif not os.path.exists(place):
         os.makedirs(os.path.dirname(place), exist_ok=True)
         with open(place, "w"):
             pass
-    linux.mount(source, place, None, linux.MS_BIND | linux.MS_REC)
-    if not is_device:
+    linux.mount(f"/proc/self/fd/{source.fd}", place, None, linux.MS_BIND | linux.MS_REC)
+    os.close(source.fd)
+    if not source.target.startswith("/dev/"):
         linux.make_read_only(place)
 
 
@@ -125,11 +149,26 @@ def is_box_full(box: str) -> bool:
     return state.f_bfree == 0 or (state.f_files > 0 and state.f_ffree == 0)
 
 
-def mount_work(uid: int, gid: int) -> None:
-    """Show the base folder as a writable ``work`` in the box; changes stay in memory."""
+def mount_work(uid: int, gid: int, *, owns_all: bool) -> None:
+    """Show the base folder as a writable ``work`` in the box; changes stay in memory.
+
+    Args:
+        uid: The sandbox's user.
+        gid: The sandbox's group.
+        owns_all: Whether the sandbox's user is not the one that the files belong to, so that they
+            have to be given to it.
+    """
     upper, scratch, work = f"{BOX}/.upper", f"{BOX}/.scratch", f"{BOX}/work"
     for folder in (upper, scratch, work):
         os.mkdir(folder, 0o755)
         os.chown(folder, uid, gid)
-    options = f"lowerdir={LOWER},upperdir={upper},workdir={scratch},userxattr"
+    # With `metacopy` a file that is only given away stays where it is; its contents are not copied.
+    kind = "metacopy=on" if owns_all else "userxattr"
+    options = f"lowerdir={LOWER},upperdir={upper},workdir={scratch},{kind}"
     linux.mount("overlay", work, "overlay", _FIXED, options)
+    if not owns_all:
+        return
+    for folder, folders, names in os.walk(work):
+        for name in (*folders, *names):
+            os.lchown(os.path.join(folder, name), uid, gid)
+    os.lchown(work, uid, gid)

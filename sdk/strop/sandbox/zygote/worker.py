@@ -189,7 +189,7 @@ class Room:
 
 def _prepare_for_rooms(home: Place) -> None:
     if home.ground.has_base_folder:
-        rootfs.mount_work(home.uid, home.gid)
+        rootfs.mount_work(home.uid, home.gid, owns_all=home.ground.switches_user)
 
 
 def _report_too_large(sock: socket.socket) -> None:
