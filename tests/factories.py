@@ -92,6 +92,22 @@ def a_source(folder: Path, files: Mapping[str, str] | None = None) -> Path:
     return path
 
 
+def a_sdist(
+    folder: Path,
+    *,
+    name: str = "maze",
+    version: str = "0.1.0",
+    requires_python: str | None = None,
+    files: Mapping[str, str] | None = None,
+) -> Path:
+    """A PEP 517 source distribution with a PKG-INFO and some files."""
+    document = a_manifest(name, version, requires_python=requires_python)
+    stem = f"{name.replace('-', '_')}-{version}"
+    contents = {"PKG-INFO": _metadata(document, "# Maze\n"), **(files or {"pyproject.toml": ""})}
+    source = a_source(folder / "parts", {f"{stem}/{path}": text for path, text in contents.items()})
+    return source.rename(folder / f"{stem}.tar.gz")
+
+
 @dataclass(frozen=True)
 class AnUpload:
     """The files of one push, and the form that carries them."""

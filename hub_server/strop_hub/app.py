@@ -16,6 +16,8 @@ from strop_hub.http.body_limit import BodyLimitMiddleware
 from strop_hub.http.middleware import RequestIdMiddleware
 from strop_hub.hub import Hub, in_thread
 from strop_hub.index.app import IndexApp
+from strop_hub.postgres import ChangeListener
+from strop_hub.publish import legacy_routes as legacy
 from strop_hub.publish import routes as publish
 from strop_hub.publish.staging import sweep
 from strop_hub.registry import routes as registry
@@ -38,12 +40,14 @@ def create_app(settings: Settings) -> FastAPI:
         # The interactive pages load scripts from elsewhere; the document itself is served.
         docs_url=None,
         redoc_url=None,
+        # Such redirects would name the Host header; both spellings are routes where it matters.
+        redirect_slashes=False,
         lifespan=_lifespan(hub),
     )
     app.state.hub = hub
     problems.add_handlers(app)
-    for router in (status.router, accounts.router, publish.router, registry.router, web.router):
-        app.include_router(router)
+    for part in (status, accounts, publish, legacy, registry, web):
+        app.include_router(part.router)
     app.add_middleware(IndexApp, hub=hub)
     app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_json_bytes)
     app.add_middleware(RequestIdMiddleware, version=version("strop"))
@@ -57,7 +61,10 @@ def _lifespan(hub: Hub) -> Callable[[FastAPI], AbstractAsyncContextManager[None]
         if removed:
             logger.warning("removed %d uploads that a crash had cut", removed)
         flushing = asyncio.create_task(_flush_often(hub))
+        listener = ChangeListener(hub.database.engine, hub.database.tell_listeners)
+        listener.start()
         yield
+        await in_thread(hub.workers.database, listener.stop)
         flushing.cancel()
         with suppress(asyncio.CancelledError):
             await flushing

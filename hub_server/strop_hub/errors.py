@@ -105,6 +105,63 @@ class NameTakenError(ConflictError):
     title = "The name is taken"
 
 
+class VersionClosedError(ConflictError):
+    """The version takes no further file."""
+
+    code = "version_closed"
+    title = "The version is closed"
+
+
+class MovedError(ConflictError):
+    """The name is an earlier one of something; reads are sent on to its new name."""
+
+    code = "moved"
+    title = "It has another name now"
+
+    def __init__(self, detail: str, location: str) -> None:
+        super().__init__(detail)
+        self.location = location
+        """The path of the same thing under its new name."""
+
+
+class ArchivedError(ForbiddenError):
+    """The environment takes no further version."""
+
+    code = "archived"
+    title = "The environment is archived"
+
+
+class QuarantinedError(ForbiddenError):
+    """It may do harm: it is neither extended nor served."""
+
+    code = "quarantined"
+    title = "It is quarantined"
+
+
+class FileExistsOnHubError(HubError):
+    """A packaging client sends other bytes for what is published; in words that it knows."""
+
+    status = 400
+    code = "file_exists"
+    title = "File already exists"
+
+
+class SeveralOwnersError(HubError):
+    """The address names no owner, and the token could mean several."""
+
+    status = 400
+    code = "owner_ambiguous"
+    title = "The token has several owners"
+
+
+class AttestationError(HubError):
+    """Attestations that cannot be verified, or not on this hub."""
+
+    status = 400
+    code = "attestation_refused"
+    title = "The attestations are refused"
+
+
 class InvalidRequestError(HubError):
     """The request is not in the form that this route reads."""
 

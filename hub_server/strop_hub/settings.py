@@ -32,7 +32,20 @@ class Settings:
     Empty: ``http://host:port``.
     """
     database_url: str = ""
-    """A SQLAlchemy URL. Empty: SQLite in the data folder."""
+    """A SQLAlchemy URL, such as ``postgresql://hub@db/hub``. Empty: SQLite in the data folder."""
+    storage_url: str = ""
+    """Where blobs lie: ``s3://bucket/prefix``. Empty: a folder of the data folder.
+
+    Credentials are found as every AWS client finds them: ``AWS_ACCESS_KEY_ID`` and so on.
+    """
+    s3_endpoint_url: str = ""
+    """Of a store that is not Amazon's."""
+    s3_region: str = ""
+    s3_public_url: str = ""
+    """Where clients reach the bucket: large downloads are then redirected to signed addresses.
+
+    Empty: every download goes through the hub.
+    """
     max_file_bytes: int = 100 * MIB
     """Of one uploaded file."""
     max_field_bytes: int = 4096
@@ -41,6 +54,8 @@ class Settings:
     """Of a JSON request body."""
     owner_quota_bytes: int = 10 * GIB
     """Of all files of an owner, unless the owner has a quota of its own."""
+    version_open_days: int = 14
+    """How long after its publishing a version takes further files."""
     reserved_names: tuple[str, ...] = ()
     """Names that nobody can claim on ``/simple/``; separated by commas in the variable."""
     token_lifetime_days: int = 365

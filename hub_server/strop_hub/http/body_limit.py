@@ -7,7 +7,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from strop.hub.wire import API_PREFIX
 
-_UPLOADS = re.compile(rf"{API_PREFIX}/owners/[^/]+/versions/?")
+_UPLOADS = re.compile(
+    rf"{API_PREFIX}/owners/[^/]+/versions/?|(?:/owners/[^/]+)?/legacy/?"
+    rf"|{API_PREFIX}/sessions/[^/]+/files/?"
+)
 """Addresses whose bodies are streamed to disk, under limits of their own."""
 
 

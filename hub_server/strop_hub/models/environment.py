@@ -18,11 +18,23 @@ class Visibility(StrEnum):
     """Only the owner's members; everybody else cannot learn that it exists."""
 
 
+class EnvironmentStatus(StrEnum):
+    """How its owner, or the hub, wants an environment to be taken. Source: PEP 792."""
+
+    ACTIVE = "active"
+    DEPRECATED = "deprecated"
+    """Still served and extended; another should be used."""
+    ARCHIVED = "archived"
+    """Served, and closed for new versions."""
+    QUARANTINED = "quarantined"
+    """Neither extended nor served: it may do harm."""
+
+
 class Environment(Base):
     """A name that somebody owns; the code lives in its versions.
 
-    The columns below `visibility` are extracts of the latest version's manifest, cleaned of what a
-    database refuses and rewritten whenever the latest version changes.
+    The columns below `status_reason` are extracts of the latest version's manifest, cleaned of
+    what a database refuses and rewritten whenever the latest version changes.
     """
 
     __tablename__ = "environments"
@@ -33,6 +45,8 @@ class Environment(Base):
     name: Mapped[str] = mapped_column(String(100), index=True)
     """In the normal form of PEP 503."""
     visibility: Mapped[Visibility]
+    status: Mapped[EnvironmentStatus] = mapped_column(default=EnvironmentStatus.ACTIVE)
+    status_reason: Mapped[str | None] = mapped_column(Text)
     summary: Mapped[str] = mapped_column(Text, default="")
     category: Mapped[str] = mapped_column(String(64), default="", index=True)
     tags: Mapped[list[str]] = mapped_column(JSON, default=list)

@@ -20,10 +20,16 @@ class VersionStatus(StrEnum):
     INCOMPLETE = "incomplete"
     """Its wheel has not come: neither listed nor resolvable."""
     VISIBLE = "visible"
+    QUARANTINED = "quarantined"
+    """Shown to people with the reason; never resolved, and its files are not served."""
+
+
+SHOWN = (VersionStatus.VISIBLE, VersionStatus.QUARANTINED)
+"""What people see; programs are only given what is visible."""
 
 
 class Version(Base):
-    """One push. A row never changes, save to be yanked."""
+    """One push. What is published never changes; whether it is to be used may."""
 
     __tablename__ = "versions"
     __table_args__ = (
@@ -59,6 +65,9 @@ class Version(Base):
     """The user's name."""
     yanked_at: Mapped[datetime | None]
     yank_reason: Mapped[str | None] = mapped_column(Text)
+    closed_at: Mapped[datetime | None]
+    """Since when it takes no further file by its owner's will; time closes it as well."""
+    quarantine_reason: Mapped[str | None] = mapped_column(Text)
 
     environment: Mapped[Environment] = relationship(lazy="raise")
     files: Mapped[list["File"]] = relationship(back_populates="version", lazy="raise")
@@ -81,6 +90,8 @@ class File(Base):
     metadata_sha256: Mapped[str | None] = mapped_column(String(64))
     """A wheel's METADATA as a blob of its own. Source: PEP 658."""
     requires_python: Mapped[str | None] = mapped_column(String(200))
+    provenance_sha256: Mapped[str | None] = mapped_column(String(64))
+    """Its verified attestations as a blob of their own. Source: PEP 740."""
     uploaded_at: Mapped[datetime] = mapped_column(default=now)
     uploaded_by: Mapped[str] = mapped_column(String(100))
 

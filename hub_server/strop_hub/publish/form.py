@@ -22,6 +22,7 @@ from strop_hub.settings import MIB
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _MAX_HEADERS_BYTES = 8192
+_MAX_PARTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class Parts:
     fields: Collection[str]
     max_file_bytes: int
     max_field_bytes: int
+    ignored_bytes: int | None = None
+    """How much other parts may hold together, which are passed over; None refuses them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ class Form:
         self._parts = parts
         self._parser = MultipartParser(_boundary(content_type), self._callbacks())
         self._is_ended = False
+        self._part_count = 0
+        self._ignored_bytes = 0
         self._headers: dict[str, bytes] = {}
         self._header_name = bytearray()
         self._header_value = bytearray()
@@ -144,6 +149,9 @@ class Form:
 
     def _begin_part(self) -> None:
         self._headers = {}
+        self._part_count += 1
+        if self._part_count > _MAX_PARTS:
+            raise MalformedBodyError(f"the form has more than {_MAX_PARTS} parts")
 
     def _take_header_name(self, data: bytes, start: int, end: int) -> None:
         self._header_name += data[start:end]
@@ -174,7 +182,7 @@ class Form:
             self._file = self._open(name, filename)
         elif name in self._parts.fields:
             self._field = (name, bytearray())
-        else:
+        elif self._parts.ignored_bytes is None:
             known = ", ".join([*self._parts.files, *self._parts.fields])
             raise MalformedBodyError(f"the part {name[:60]!a} is unknown. Known are {known}")
 
@@ -198,6 +206,14 @@ class Form:
                 raise TooLargeError(
                     f"the field `{name}` has more than {self._parts.max_field_bytes} bytes"
                 )
+        else:
+            self._pass_over(len(chunk))
+
+    def _pass_over(self, size_bytes: int) -> None:
+        self._ignored_bytes += size_bytes
+        allowed = self._parts.ignored_bytes or 0
+        if self._ignored_bytes > allowed:
+            raise TooLargeError(f"the form's descriptions have more than {allowed} bytes")
 
     def _take_file(self, file: _OpenFile, chunk: bytes) -> None:
         file.size_bytes += len(chunk)

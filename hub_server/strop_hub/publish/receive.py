@@ -79,4 +79,5 @@ async def _drain(body: AsyncIterator[bytes], max_bytes: int) -> None:
 
 
 def _longest(parts: Parts) -> int:
-    return len(parts.files) * parts.max_file_bytes + _OVERHEAD_BYTES
+    others_bytes = _OVERHEAD_BYTES + (parts.ignored_bytes or 0)
+    return len(parts.files) * parts.max_file_bytes + others_bytes

@@ -4,13 +4,13 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
-from strop.hub.wire import FileKind, PushOutcome, Scope
+from strop.hub.wire import FileKind, PushOutcome
 from strop_hub.audit.feed import append_event
 from strop_hub.audit.service import Act, note
-from strop_hub.auth import Caller, recognise_again, require
+from strop_hub.auth import Caller
 from strop_hub.db import now
 from strop_hub.errors import VersionExistsError
 from strop_hub.models import (
@@ -25,6 +25,7 @@ from strop_hub.publish import rules
 from strop_hub.publish.failpoints import reach
 from strop_hub.publish.latest import refresh_latest
 from strop_hub.publish.order import sort_key
+from strop_hub.publish.place import ensure_environment, find_any_version, find_place
 from strop_hub.publish.store import StoredParts
 from strop_hub.publish.validate import Candidate
 from strop_hub.settings import Settings
@@ -41,6 +42,8 @@ class Order:
     visibility: Visibility | None
     """Of an environment that is new; None for public."""
     act: Act
+    provenance_sha256: str | None = None
+    """The blob of the wheel's verified attestations."""
 
     @property
     def name(self) -> str:
@@ -71,17 +74,12 @@ def find_published(session: Session, order: Order) -> Receipt | None:
         ForbiddenError: The caller may not publish this.
         VersionExistsError: The version is there with other contents.
     """
-    environment = _authorise(session, order)
+    environment = find_place(session, order.caller, order.owner, order.name)
     if environment is None:
         return None
     candidate = order.candidate
-    existing = session.scalar(
-        select(Version).where(
-            Version.environment_id == environment.id,
-            Version.canonical_version == candidate.canonical_version,
-        )
-    )
-    if existing is None:
+    existing = find_any_version(session, environment, candidate.facts.version)
+    if existing is None or existing.status is VersionStatus.INCOMPLETE:
         return None
     if not _is_same(existing, candidate):
         raise VersionExistsError(
@@ -105,9 +103,9 @@ def record(session: Session, order: Order, parts: StoredParts, settings: Setting
         return published
     owner = session.scalars(select(Owner).where(Owner.name == order.owner)).one()
     _check(session, owner, order, settings)
-    environment = _ensure_environment(session, owner, order)
+    environment = ensure_environment(session, owner, order.name, order.visibility)
     reach("publish.write-version")
-    version_id = _insert_version(session, environment, order, parts)
+    version_id = _put_version(session, environment, order, parts)
     reach("publish.write-files")
     _insert_files(session, environment, version_id, order, parts)
     warnings = _visibility_warnings(order, environment)
@@ -119,18 +117,6 @@ def record(session: Session, order: Order, parts: StoredParts, settings: Setting
     session.flush()
     reach("publish.commit")
     return Receipt(PushOutcome.PUBLISHED, order.candidate.facts.version, warnings)
-
-
-def _authorise(session: Session, order: Order) -> Environment | None:
-    caller = recognise_again(session, order.caller)
-    environment = session.scalar(
-        select(Environment)
-        .join(Owner, Owner.id == Environment.owner_id)
-        .where(Owner.name == order.owner, Environment.name == order.name)
-    )
-    scope = Scope.CREATE if environment is None else Scope.PUBLISH
-    require(caller, scope, order.owner, order.name)
-    return environment
 
 
 def _is_same(existing: Version, candidate: Candidate) -> bool:
@@ -156,28 +142,25 @@ def _check(session: Session, owner: Owner, order: Order, settings: Settings) -> 
     rules.take_space(session, owner, candidate.stored_bytes, settings)
 
 
-def _ensure_environment(session: Session, owner: Owner, order: Order) -> Environment:
-    environment = session.scalar(
-        select(Environment).where(Environment.owner_id == owner.id, Environment.name == order.name)
-    )
-    if environment is None:
-        environment = Environment(
-            owner_id=owner.id,
-            name=order.name,
-            visibility=order.visibility or Visibility.PUBLIC,
-        )
-        session.add(environment)
-        session.flush()
-    return environment
-
-
-def _insert_version(
+def _put_version(
     session: Session, environment: Environment, order: Order, parts: StoredParts
 ) -> int:
+    """A new version, or the one of which only the source distribution has come."""
+    values = _version_values(environment, order, parts)
+    existing = find_any_version(session, environment, order.candidate.facts.version)
+    if existing is not None:
+        session.execute(update(Version).where(Version.id == existing.id).values(values))
+        return existing.id
+    version_id: int | None = session.scalar(insert(Version).values(values).returning(Version.id))
+    assert version_id is not None
+    return version_id
+
+
+def _version_values(environment: Environment, order: Order, parts: StoredParts) -> dict[str, Any]:
     facts = order.candidate.facts
     number = order.candidate.version
     schema = facts.settings_schema
-    values = {
+    return {
         "environment_id": environment.id,
         "version": facts.version,
         "canonical_version": order.candidate.canonical_version,
@@ -195,9 +178,6 @@ def _insert_version(
         "published_at": now(),
         "published_by": order.caller.name,
     }
-    version_id: int | None = session.scalar(insert(Version).values(values).returning(Version.id))
-    assert version_id is not None
-    return version_id
 
 
 def _insert_files(
@@ -217,6 +197,7 @@ def _insert_files(
         "size_bytes": candidate.wheel.size_bytes,
         "metadata_sha256": parts.metadata_sha256,
         "requires_python": candidate.facts.requires_python,
+        "provenance_sha256": order.provenance_sha256,
     }
     session.execute(insert(File).values(shared | wheel))
     if candidate.source is not None:

@@ -54,7 +54,7 @@ async def push(hub: Hub, caller: Caller, owner: str, body: Body, act: Act) -> Pu
         candidate = await in_thread(hub.workers.archive, examine, form.files, form.fields)
         target = f"{owner}/{candidate.facts.name}@{candidate.facts.version}"
         order = Order(caller, owner, candidate, visibility, replace(act, target=target))
-        receipt = await _publish(hub, order)
+        receipt = await publish_order(hub, order)
     return await in_thread(hub.workers.database, _answer, hub, order, receipt)
 
 
@@ -100,7 +100,8 @@ def read_visibility(text: str | None) -> Visibility | None:
         ) from None
 
 
-async def _publish(hub: Hub, order: Order) -> Receipt:
+async def publish_order(hub: Hub, order: Order) -> Receipt:
+    """Store and write one candidate whose files lie in a staging folder."""
     # A repeated push ends here and leaves no blob of another build of the same tree.
     receipt = await in_thread(hub.workers.database, _find, hub, order)
     if receipt is not None:

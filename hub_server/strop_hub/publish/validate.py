@@ -69,7 +69,6 @@ def examine(files: Mapping[str, ReceivedFile], fields: Mapping[str, str]) -> Can
         InvalidPackageError: An archive breaks a rule.
         InvalidManifestError: The manifest is wrong.
     """
-    reach("publish.validate")
     wheel = files.get(WHEEL)
     if wheel is None:
         raise MalformedBodyError(f"the form has no file `{WHEEL}`")
@@ -87,6 +86,28 @@ def examine(files: Mapping[str, ReceivedFile], fields: Mapping[str, str]) -> Can
     return Candidate(wheel, facts, source, tree_digest)
 
 
+def examine_wheel(wheel: ReceivedFile) -> Candidate:
+    """The candidate in a wheel that comes without the author's tree.
+
+    Raises:
+        InvalidPackageError: The archive breaks a rule.
+        InvalidManifestError: The manifest is wrong.
+    """
+    return Candidate(wheel, _read_wheel(wheel), None, None)
+
+
+def check_version_length(version: str) -> None:
+    """Refuse a version that is too long to be shown.
+
+    Raises:
+        InvalidPackageError: It is.
+    """
+    if len(version) > MAX_VERSION_LENGTH:
+        raise InvalidPackageError(
+            f"the version has {len(version)} characters; at most {MAX_VERSION_LENGTH}"
+        )
+
+
 def _check_digest(fields: Mapping[str, str], field: str, computed: str | None) -> None:
     announced = fields.get(field)
     if announced is None or announced == computed:
@@ -102,16 +123,14 @@ def _check_digest(fields: Mapping[str, str], field: str, computed: str | None) -
 
 
 def _read_wheel(wheel: ReceivedFile) -> WheelFacts:
+    reach("publish.validate")
     try:
         facts = check_wheel(wheel.path, filename=wheel.filename)
     except ManifestError as error:
         raise InvalidManifestError(str(error), problems=error.problems) from None
     except PackageError as error:
         raise InvalidPackageError(str(error)) from None
-    if len(facts.version) > MAX_VERSION_LENGTH:
-        raise InvalidPackageError(
-            f"the version has {len(facts.version)} characters; at most {MAX_VERSION_LENGTH}"
-        )
+    check_version_length(facts.version)
     return facts
 
 

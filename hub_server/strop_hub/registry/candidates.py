@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from strop.hub.refs import EnvRef
 from strop_hub.auth import Caller, visible_to
 from strop_hub.models import Environment, Owner, Version, VersionStatus
+from strop_hub.registry.queries import has_versions
 
 _CHUNK = 400
 """Names in one statement; databases limit the parameters of one."""
@@ -68,7 +69,7 @@ def load_shelves(
             select(Owner.name, Environment.name, Environment.id, Environment.latest_version_id)
             .join(Environment.owner)
             .where(tuple_(Owner.name, Environment.name).in_(names[start : start + _CHUNK]))
-            .where(visible_to(caller))
+            .where(visible_to(caller), has_versions())
         )
         for owner, name, environment_id, latest_id in session.execute(statement):
             shelves[f"{owner}/{name}"] = Shelf(environment_id, latest_id)

@@ -42,7 +42,7 @@ def find_environment(session: Session, caller: Caller, owner: str, name: str) ->
         select(Environment)
         .join(Environment.owner)
         .where(Owner.name == owner, Environment.name == name)
-        .where(visible_to(caller), _has_versions())
+        .where(visible_to(caller), has_versions())
     )
     return session.scalar(statement)
 
@@ -90,7 +90,7 @@ def list_environments(
         select(Environment, Owner.name, Version.version, rank)
         .join(Environment.owner)
         .outerjoin(Version, Version.id == Environment.latest_version_id)
-        .where(visible_to(caller), _has_versions(), *_conditions(wanted))
+        .where(visible_to(caller), has_versions(), *_conditions(wanted))
         .order_by(*_order(wanted.text, rank))
         .limit(limit + 1)
     )
@@ -115,14 +115,14 @@ def near_names(session: Session, caller: Caller, owner: str, name: str) -> list[
     statement = (
         select(Owner.name, Environment.name)
         .join(Environment.owner)
-        .where(visible_to(caller), _has_versions(), is_near)
+        .where(visible_to(caller), has_versions(), is_near)
         .order_by((Environment.name == name).desc(), (Owner.name == owner).desc(), Environment.id)
         .limit(_NEAR_CANDIDATES)
     )
     return [f"{owner_name}/{found}" for owner_name, found in session.execute(statement)]
 
 
-def _has_versions() -> ColumnElement[bool]:
+def has_versions() -> ColumnElement[bool]:
     """An environment of which no wheel has come yet is not there."""
     return or_(
         Environment.latest_version_id.is_not(None),

@@ -46,7 +46,7 @@ class TarStream:
     def __init__(self, stream: IO[bytes], where: str, limits: Limits) -> None:
         self._where = where
         self._limits = limits
-        self._packed = _Inflated(stream, where, limits)
+        self._packed = Inflated(stream, where, limits)
         self.unpacked_bytes = 0
         """Of the files so far, without headers."""
 
@@ -154,7 +154,7 @@ class TarStream:
         raise PackageError(f"{self._where} {problem}. Pack it with `strop env push`.")
 
 
-class _Inflated:
+class Inflated:
     """One gzip member, inflated on demand; refuses trailing bytes and bombs."""
 
     def __init__(self, stream: IO[bytes], where: str, limits: Limits) -> None:
