@@ -19,6 +19,7 @@ SECRET_VARIABLE = "STROP_SERVE_SECRET"  # noqa: S105 - the name of a variable, n
 
 app = typer.Typer(
     name="serve",
+    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -34,6 +35,7 @@ app = typer.Typer(
     ),
 )
 def serve(
+    *,
     target: Annotated[str, typer.Argument(metavar="NAME | OWNER/NAME[@VERSION] | FOLDER")],
     settings: Annotated[
         list[str] | None,

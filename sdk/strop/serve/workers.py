@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from strop.environment import Environment
-from strop.errors import EnvironmentLoadError
+from strop.errors import EnvironmentLoadError, StropError
 from strop.serve.http.server import bind
 from strop.serve.server import LEASE_S, EnvironmentServer
 
@@ -178,6 +178,8 @@ def _work(
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         asyncio.run(_serve(load(), plan, listener, ports, pipes))
         code = 0
+    except StropError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201 - the supervisor cannot see it
     except BaseException:  # noqa: BLE001 - the outermost boundary of a process
         traceback.print_exc()
     finally:
