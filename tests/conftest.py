@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,14 @@ def _isolate_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
             patch.setenv("PIP_CONFIG_FILE", str(_USER_PIP_CONFIG))
         patch.setattr(socket, "socket", _LoopbackSocket)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _stop_servers() -> Iterator[None]:
+    """End the database and the S3 store, if a test started them."""
+    yield
+    if (backends := sys.modules.get("tests.hub_server.backends")) is not None:
+        backends.stop_servers()
 
 
 @pytest.fixture(autouse=True)

@@ -23,9 +23,10 @@ from sqlalchemy import (
 )
 from sqlalchemy import Enum as EnumType
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.orm import DeclarativeBase, Session
 
+from strop_hub import postgres
 from strop_hub.errors import StorageFullError, StorageUnavailableError
 
 T = TypeVar("T")
@@ -96,7 +97,9 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.writing_engine = engine.execution_options(**{_IS_WRITING: True})
+        self.writing_engine = engine.execution_options(
+            **{_IS_WRITING: True}, **postgres.writing_options(engine)
+        )
         """Begins with BEGIN IMMEDIATE on SQLite; for `write` and for migrations, nobody else."""
         self._writer_lock = threading.Lock()
         self.listeners: list[Callable[[], None]] = []
@@ -126,9 +129,15 @@ class Database:
         """
         with self._writer_lock, _named_faults():
             result, hooks = self._attempts(fn)
-        for hook in [*hooks, *self.listeners]:
+        for hook in hooks:
             _run_hook(hook)
+        self.tell_listeners()
         return result
+
+    def tell_listeners(self) -> None:
+        """Something may have changed: here, or in another process that says so."""
+        for listener in self.listeners:
+            _run_hook(listener)
 
     def close(self) -> None:
         """Close every connection."""
@@ -148,6 +157,7 @@ class Database:
     def _attempt(self, fn: Callable[[Session], T]) -> tuple[T, list[Callable[[], None]]]:
         with Session(self.writing_engine, expire_on_commit=False) as session:
             with session.begin():
+                postgres.take_turn(session.connection())
                 result = fn(session)
             return result, session.info.pop(_AFTER_COMMIT, [])
 
@@ -155,7 +165,7 @@ class Database:
 def open_engine(url: str) -> Engine:
     """An engine with the hub's settings for its dialect."""
     if make_url(url).get_backend_name() != "sqlite":
-        return create_engine(url, pool_pre_ping=True)
+        return postgres.open_engine(url)
     engine = create_engine(
         url, connect_args={"timeout": BUSY_TIMEOUT_S}, pool_size=16, max_overflow=16
     )
@@ -185,7 +195,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _is_worth_another_try(error: DBAPIError) -> bool:
-    if isinstance(error, IntegrityError):
+    if isinstance(error, IntegrityError) or error.connection_invalidated:
         return True
     text = str(error.orig).lower()
     is_contention = "locked" in text or "deadlock" in text or "serializ" in text
@@ -196,8 +206,8 @@ def _is_worth_another_try(error: DBAPIError) -> bool:
 def _named_faults() -> Iterator[None]:
     try:
         yield
-    except OperationalError as error:
-        if "disk is full" in str(error.orig):
+    except (OperationalError, InterfaceError) as error:
+        if "disk is full" in str(error.orig) or postgres.is_full(error):
             raise StorageFullError(
                 "no space is left on the disk of the hub's database; nothing was changed. "
                 "Ask the hub's operator for space, then repeat the request."

@@ -12,7 +12,7 @@ from anyio import CapacityLimiter
 from strop_hub.accounts.token_use import TokenUses
 from strop_hub.db import Database
 from strop_hub.settings import Settings
-from strop_hub.storage import FileStorage, Storage
+from strop_hub.storage import Storage, open_storage
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,11 +59,11 @@ class Hub:
     @classmethod
     def open(cls, settings: Settings) -> Self:
         """Open database and storage; makes the folders, and no tables."""
-        for folder in (settings.data, settings.blobs, settings.uploads):
+        for folder in (settings.data, settings.uploads):
             folder.mkdir(parents=True, exist_ok=True)
         os.chmod(settings.data, 0o700)
         database = Database.open(settings.database)
-        storage = FileStorage(settings.blobs)
+        storage = open_storage(settings)
         return cls(settings, database, storage, Workers.of(settings), TokenUses(database))
 
     def close(self) -> None:

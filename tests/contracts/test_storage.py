@@ -1,13 +1,21 @@
 """What every store of blobs must do."""
 
 import hashlib
+import random
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 
+from strop.errors import ConfigError
 from strop_hub.errors import StorageUnavailableError
-from strop_hub.storage import FileStorage, Storage
+from strop_hub.settings import Settings
+from strop_hub.storage import FileStorage, Storage, open_storage
+from strop_hub.storage.s3 import S3Storage
+from tests.hub_server import backends
+from tests.servers.processes import free_ports
 
 
 @pytest.fixture
@@ -17,9 +25,37 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture(params=["filesystem"])
-def storage(request: pytest.FixtureRequest, root: Path) -> Storage:
-    return {"filesystem": FileStorage}[request.param](root)
+@pytest.fixture(params=["filesystem", "s3"])
+def storage(request: pytest.FixtureRequest, root: Path, monkeypatch: pytest.MonkeyPatch) -> Storage:
+    return FileStorage(root) if request.param == "filesystem" else a_bucket(root, monkeypatch)
+
+
+def a_bucket(root: Path, monkeypatch: pytest.MonkeyPatch, **given: str) -> S3Storage:
+    for name, value in backends.credentials().items():
+        monkeypatch.setenv(name, value)
+    server = backends.seaweed()
+    settings = Settings.read(
+        {},
+        data=root,
+        storage_url=f"s3://{server.new_bucket()}/of/blobs",
+        s3_endpoint_url=server.url,
+        **given,
+    )
+    storage = open_storage(settings)
+    assert isinstance(storage, S3Storage)
+    return storage
+
+
+def overwrite(storage: S3Storage, sha256: str, content: bytes) -> None:
+    client = backends.seaweed().client()
+    (bucket,) = [
+        bucket["Name"]
+        for bucket in client.list_buckets()["Buckets"]
+        if storage.address(sha256).startswith(f"s3://{bucket['Name']}/")
+    ]
+    key = storage.address(sha256).removeprefix(f"s3://{bucket}/")
+    client.put_object(Bucket=bucket, Key=key, Body=content)
+    client.close()
 
 
 def key_of(content: bytes) -> str:
@@ -89,6 +125,126 @@ def test_the_same_bytes_from_many_at_once_are_kept_once(storage: Storage, tmp_pa
     assert faults == []
 
 
+def test_a_blob_that_was_removed_is_gone_and_can_be_put_again(storage: Storage) -> None:
+    storage.put_bytes(key_of(b"a"), b"a")
+    storage.remove(key_of(b"a"))
+    storage.remove(key_of(b"a"))
+
+    assert not storage.has(key_of(b"a"))
+    with pytest.raises(KeyError):
+        storage.read(key_of(b"a"))
+
+    storage.put_bytes(key_of(b"a"), b"a")
+    assert storage.read(key_of(b"a")) == b"a"
+
+
+def test_all_blobs_are_listed_with_size_and_time(storage: Storage) -> None:
+    before = datetime.now(UTC) - timedelta(seconds=5)
+    for content in (b"", b"a", b"wheel"):
+        storage.put_bytes(key_of(content), content)
+    storage.check()
+
+    listed = {blob.sha256: blob for blob in storage.blobs()}
+
+    assert {key: blob.size_bytes for key, blob in listed.items()} == {
+        key_of(b""): 0,
+        key_of(b"a"): 1,
+        key_of(b"wheel"): 5,
+    }
+    assert all(before < blob.stored_at <= datetime.now(UTC) for blob in listed.values())
+
+
+def test_a_large_file_comes_back_whole_and_in_any_part(storage: Storage, tmp_path: Path) -> None:
+    content = random.Random(0).randbytes(40 * 1024 * 1024 + 7)
+    (tmp_path / "upload").write_bytes(content)
+
+    storage.put_file(key_of(content), tmp_path / "upload")
+
+    assert storage.size_bytes(key_of(content)) == len(content)
+    with storage.open(key_of(content)) as file:
+        file.seek(17_000_000)
+        assert file.read(100) == content[17_000_000:17_000_100]
+        file.seek(0)
+        assert file.read(300_000) == content[:300_000]
+    assert storage.read(key_of(content)) == content
+
+
+def test_a_bucket_refuses_bytes_of_another_digest(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = a_bucket(root, monkeypatch)
+
+    with pytest.raises(StorageUnavailableError):
+        storage.put_bytes(key_of(b"a"), b"b")
+
+    assert not storage.has(key_of(b"a"))
+
+
+def test_bytes_that_somebody_changed_in_a_bucket_are_never_given_out(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = a_bucket(root, monkeypatch)
+    large = b"wheel" * 100_000
+    for content in (b"a", large):
+        storage.put_bytes(key_of(content), content)
+        overwrite(storage, key_of(content), b"!" * len(content))
+
+        with pytest.raises(StorageUnavailableError, match="are others"):
+            storage.read(key_of(content))
+
+
+def test_clients_that_reach_the_bucket_get_a_signed_address_that_ends(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = a_bucket(root, monkeypatch)
+    storage = a_bucket(root, monkeypatch, s3_public_url=backends.seaweed().url)
+    storage.put_bytes(key_of(b"wheel"), b"wheel")
+
+    def address(lasts_s: int) -> str:
+        url = storage.url(
+            key_of(b"wheel"), filename="a-1.whl", media_type="application/zip", lasts_s=lasts_s
+        )
+        assert url is not None
+        return url
+
+    answer = httpx.get(address(60))
+    part = httpx.get(address(60), headers={"range": "bytes=1-2"})
+    other = httpx.get(address(60).replace("X-Amz-Signature=", "X-Amz-Signature=0"))
+
+    assert (answer.status_code, answer.content) == (200, b"wheel")
+    assert answer.headers["content-type"] == "application/zip"
+    assert answer.headers["content-disposition"] == 'attachment; filename="a-1.whl"'
+    assert (part.status_code, part.content) == (206, b"he")
+    assert other.status_code == 403
+    assert closed.url(key_of(b"wheel"), filename=None, media_type="", lasts_s=60) is None
+
+
+def test_a_bucket_that_does_not_answer_is_named(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in backends.credentials().items():
+        monkeypatch.setenv(name, value)
+    (port,) = free_ports(1)
+    storage = open_storage(
+        Settings.read(
+            {}, data=root, storage_url="s3://b", s3_endpoint_url=f"http://127.0.0.1:{port}"
+        )
+    )
+    for act in (storage.has, storage.read, storage.size_bytes, storage.remove):
+        with pytest.raises(StorageUnavailableError, match="does not answer"):
+            act(key_of(b"a"))
+    with pytest.raises(StorageUnavailableError):
+        storage.put_bytes(key_of(b"a"), b"a")
+    with pytest.raises(StorageUnavailableError):
+        storage.check()
+
+
+@pytest.mark.parametrize("url", ["s3://", "gs://bucket", "bucket"])
+def test_an_address_that_is_no_store_is_refused(root: Path, url: str) -> None:
+    with pytest.raises(ConfigError, match="s3://BUCKET"):
+        open_storage(Settings.read({}, data=root, storage_url=url))
+
+
 def test_a_store_that_works_says_so(storage: Storage) -> None:
     storage.check()
 
@@ -126,3 +282,16 @@ def test_a_file_of_another_file_system_is_copied(root: Path, tmp_path: Path) -> 
         source.unlink()
 
     assert FileStorage(root).read(key_of(b"wheel")) == b"wheel"
+
+
+def test_what_was_read_once_outlives_the_bucket(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = a_bucket(root, monkeypatch)
+    storage.put_bytes(key_of(b"small"), b"small")
+    storage.read(key_of(b"small"))
+
+    overwrite(storage, key_of(b"small"), b"other")
+
+    assert storage.read(key_of(b"small")) == b"small"
+    assert storage.size_bytes(key_of(b"small")) == 5

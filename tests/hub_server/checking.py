@@ -10,12 +10,12 @@ from strop.hub.wire import FileKind, VersionKind
 from strop_hub.db import Database
 from strop_hub.models import Environment, Event, File, Version
 from strop_hub.settings import Settings
-from strop_hub.storage import FileStorage
+from strop_hub.storage import Storage, open_storage
 
 
 def check_whole(settings: Settings) -> int:
     """Assert that every version is whole, and give how many there are."""
-    database, storage = Database.open(settings.database), FileStorage(settings.blobs)
+    database, storage = Database.open(settings.database), open_storage(settings)
     with database.read() as session:
         versions = session.scalars(select(Version)).all()
         for version in versions:
@@ -33,11 +33,18 @@ def uploads_under_way(settings: Settings) -> list[Path]:
 
 
 def blob_count(settings: Settings) -> int:
-    """How many files there are among the blobs, temporary ones included."""
+    """How many blobs there are; in a folder, temporary files count too."""
+    if settings.storage_url:
+        return sum(1 for _ in open_storage(settings).blobs())
     return sum(path.is_file() for path in settings.blobs.rglob("*"))
 
 
-def _check_version(session: Session, storage: FileStorage, version: Version) -> None:
+def lose_blob(settings: Settings, sha256: str) -> None:
+    """Take a blob away behind the hub's back."""
+    open_storage(settings).remove(sha256)
+
+
+def _check_version(session: Session, storage: Storage, version: Version) -> None:
     files = session.scalars(select(File).where(File.version_id == version.id)).all()
     kinds = sorted(file.kind for file in files)
     is_ours = version.kind is VersionKind.STROP

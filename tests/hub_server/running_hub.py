@@ -18,6 +18,7 @@ from strop.hub.wire import Scope
 from strop_hub import admin
 from strop_hub.settings import Settings
 from tests.factories import AnUpload
+from tests.hub_server import backends
 
 STOP_S = 20
 
@@ -72,13 +73,14 @@ def run_hub(data: Path, admin_name: str = "root", **variables: str) -> Iterator[
 
     The SDK is not published: it takes seconds, and few tests need it.
     """
-    settings = Settings.read({}, data=data)
+    given = backends.settings_for(data)
+    settings = Settings.read({}, data=data, **given)
     token = admin.init(settings, admin_name, with_sdk=False).token
     if token is None:
         token = admin.token_create(settings, admin_name, scopes=[Scope.ADMIN])[0]
     log_path = data.parent / f"{data.name}.log"
     with log_path.open("a") as log:
-        process = _start(data, log, variables)
+        process = _start(data, log, given | variables)
         try:
             url = json.loads(_read_document(process, log_path))["url"]
             yield RunningHub(url, settings, token, process, log_path)

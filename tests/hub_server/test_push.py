@@ -8,6 +8,7 @@ import pytest
 from strop.hub.wire import Scope
 from strop_hub import admin
 from strop_hub.models import Role
+from strop_hub.storage import open_storage
 from tests.factories import AnUpload, a_wheel, an_upload, sha256_of
 from tests.hub_server.running_hub import RunningHub
 
@@ -67,11 +68,7 @@ def test_the_same_tree_again_changes_nothing_although_its_wheel_differs(
     assert response.status_code == 200, response.text
     assert response.json()["outcome"] == "already_published"
     assert response.json()["version"] == published["version"]
-    assert (
-        not (hub.settings.blobs / sha256_of(again.wheel)[:2])
-        .joinpath(sha256_of(again.wheel)[2:4], sha256_of(again.wheel)[4:])
-        .exists()
-    )
+    assert not open_storage(hub.settings).has(sha256_of(again.wheel))
 
 
 def test_another_tree_at_a_published_version_is_refused_with_the_remedy(

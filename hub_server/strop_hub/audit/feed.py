@@ -3,6 +3,7 @@
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
+from strop_hub import postgres
 from strop_hub.models import Counter, Environment, Event, Visibility
 
 SERIAL = "serial"
@@ -25,6 +26,7 @@ def append_event(
         version=version,
     )
     session.add(event)
+    postgres.notify(session.connection())
     return event
 
 

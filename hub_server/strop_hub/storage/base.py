@@ -1,7 +1,20 @@
 """What the hub asks of a store of blobs (step: store)."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBlob:
+    """A blob as the store lists it; nobody has read its bytes."""
+
+    sha256: str
+    size_bytes: int
+    stored_at: datetime
+    """In UTC; of the last put that wrote it."""
 
 
 class Storage(Protocol):
@@ -55,6 +68,27 @@ class Storage(Protocol):
 
     def path(self, sha256: str) -> Path | None:
         """Where the blob lies on this machine, for a server's own way to send files; else None."""
+        ...
+
+    def url(
+        self, sha256: str, *, filename: str | None, media_type: str, lasts_s: int
+    ) -> str | None:
+        """A signed address that gives the blob to whoever holds it; None: the hub sends it itself.
+
+        Args:
+            sha256: Which blob; whether it is there is not asked.
+            filename: Offered to browsers as the name to save under.
+            media_type: What the answer says that it is.
+            lasts_s: How long the address is worth anything.
+        """
+        ...
+
+    def blobs(self) -> Iterator[StoredBlob]:
+        """Every blob that was there before the call and still is, in no order."""
+        ...
+
+    def remove(self, sha256: str) -> None:
+        """Forget a blob; without effect when it is not there."""
         ...
 
     def check(self) -> None:

@@ -6,11 +6,13 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
 from strop_hub.errors import StorageFullError, StorageUnavailableError
+from strop_hub.storage.base import StoredBlob
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -64,6 +66,27 @@ class FileStorage:
     def path(self, sha256: str) -> Path | None:
         """Where the blob lies."""
         return self._place(sha256)
+
+    def url(
+        self, sha256: str, *, filename: str | None, media_type: str, lasts_s: int
+    ) -> str | None:
+        """None: the hub sends its own files."""
+        return None
+
+    def blobs(self) -> Iterator[StoredBlob]:
+        """Every blob, folder by folder."""
+        for path in self.root.glob("??/??/*"):
+            sha256 = "".join(path.relative_to(self.root).parts)
+            if _SHA256.fullmatch(sha256):
+                with suppress(FileNotFoundError):
+                    facts = path.stat()
+                    stored_at = datetime.fromtimestamp(facts.st_mtime, UTC)
+                    yield StoredBlob(sha256, facts.st_size, stored_at)
+
+    def remove(self, sha256: str) -> None:
+        """Forget a blob."""
+        with _named_faults(f"blob {sha256}"):
+            self._place(sha256).unlink(missing_ok=True)
 
     def check(self) -> None:
         """Write and remove a file."""

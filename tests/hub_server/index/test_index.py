@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.hub_server.author import Author, ask
+from tests.hub_server.checking import lose_blob
 from tests.hub_server.running_hub import RunningHub, run_hub
 
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -249,8 +250,7 @@ def test_a_file_whose_bytes_are_gone_is_503_and_the_page_stays(author: Author, n
     (version,) = author.publish(name)
     path = f"/simple/{name}/"
     (file,) = document(author.hub, path)["files"]
-    (blob,) = author.hub.settings.blobs.rglob(version["digest"][4:])
-    blob.unlink()
+    lose_blob(author.hub.settings, version["digest"])
 
     response = httpx.get(httpx.URL(author.hub.url + path).join(file["url"]))
 

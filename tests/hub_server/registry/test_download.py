@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.hub_server.author import Author, ask
+from tests.hub_server.checking import lose_blob
 from tests.hub_server.running_hub import RunningHub
 
 LARGE = "x = '" + "".join(str(number) for number in range(400_000)) + "'\n"
@@ -120,8 +121,7 @@ def test_a_file_name_that_the_version_does_not_have_names_those_it_has(author: A
 
 def test_a_blob_that_is_gone_is_the_hubs_fault_and_says_so(author: Author) -> None:
     path, _, digest = wheel_of(author, files={"maze.py": "x = 'only here'\n"})
-    (blob,) = author.hub.settings.blobs.rglob(digest[4:])
-    blob.unlink()
+    lose_blob(author.hub.settings, digest)
 
     response = ask(author.hub, "GET", path)
 

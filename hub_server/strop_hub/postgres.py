@@ -1,0 +1,135 @@
+"""What PostgreSQL needs beside SQLite: turns of writing, notices of changes, its own faults."""
+
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError
+
+from strop.errors import ConfigError
+
+CHANNEL = "strop_changes"
+_DRIVER = "postgresql+psycopg"
+_TURN = 0x5354524F5057
+"""Key of the advisory lock of whoever writes."""
+
+_FULL_STATES = {"53100", "54000"}
+_RETRY_S = 1.0
+_LISTEN_S = 1.0
+
+# A peer that went away is noticed within a minute; one that waits for its turn gives up before
+# its client does.
+_CONNECT = {
+    "connect_timeout": 5,
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "options": "-c lock_timeout=30s -c idle_in_transaction_session_timeout=120s",
+}
+
+logger = logging.getLogger(__name__)
+
+
+def open_engine(url: str) -> Engine:
+    """An engine whose reading transactions see one snapshot.
+
+    Raises:
+        ConfigError: The URL is no PostgreSQL's, or the extra is not installed.
+    """
+    parsed = make_url(url)
+    if parsed.get_backend_name() not in ("postgresql", "postgres"):
+        raise ConfigError(
+            f"STROP_HUB_DATABASE_URL names {parsed.drivername!a}; the hub works with "
+            "postgresql:// and sqlite:/// databases"
+        )
+    try:
+        return create_engine(
+            parsed.set(drivername=_DRIVER),
+            connect_args=_CONNECT,
+            isolation_level="REPEATABLE READ",
+            pool_pre_ping=True,
+            pool_size=16,
+            max_overflow=16,
+        )
+    except (ModuleNotFoundError, NoSuchModuleError) as error:
+        raise ConfigError(
+            "PostgreSQL needs psycopg, which is not installed. Run: pip install 'strop[postgres]'"
+        ) from error
+
+
+def writing_options(engine: Engine) -> dict[str, Any]:
+    """Options of writers: who had to wait for a turn must see what was written meanwhile."""
+    return {"isolation_level": "READ COMMITTED"} if is_postgres(engine) else {}
+
+
+def is_postgres(bound: Engine | Connection) -> bool:
+    """Whether it leads to PostgreSQL."""
+    return bound.dialect.name == "postgresql"
+
+
+def take_turn(connection: Connection) -> None:
+    """Wait until no other transaction of any process writes; held to the commit.
+
+    So rules that read first and write then hold as they do on SQLite, and serials of the change
+    feed become visible in their order.
+    """
+    if is_postgres(connection):
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({_TURN})"))
+
+
+def notify(connection: Connection) -> None:
+    """Wake every process that listens, once the transaction is committed."""
+    if is_postgres(connection):
+        connection.execute(text(f"NOTIFY {CHANNEL}"))
+
+
+def is_full(error: DBAPIError) -> bool:
+    """Whether the database's disk is full."""
+    return getattr(error.orig, "sqlstate", None) in _FULL_STATES
+
+
+class ChangeListener:
+    """A thread that calls `heard` whenever another process has changed something."""
+
+    def __init__(self, engine: Engine, heard: Callable[[], None]) -> None:
+        self._engine = engine
+        self._heard = heard
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="changes", daemon=True)
+
+    def start(self) -> None:
+        """Listen; without effect on SQLite, whose followers look by themselves."""
+        if is_postgres(self._engine):
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Stop listening."""
+        self._is_over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
+            try:
+                self._listen()
+            except Exception as error:  # noqa: BLE001 - whatever a driver raises: try again
+                logger.warning("not told of changes: %s", error)
+                self._is_over.wait(_RETRY_S)
+
+    def _listen(self) -> None:
+        import psycopg
+
+        url = self._engine.url.set(drivername="postgresql")
+        conninfo = url.render_as_string(hide_password=False)
+        with psycopg.connect(conninfo, autocommit=True, connect_timeout=5) as connection:
+            connection.execute(f"LISTEN {CHANNEL}".encode())
+            # What happened before this moment was told to nobody.
+            self._heard()
+            while not self._is_over.is_set():
+                for _ in connection.notifies(timeout=_LISTEN_S):
+                    with suppress(RuntimeError):
+                        self._heard()
