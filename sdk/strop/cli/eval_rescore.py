@@ -22,6 +22,7 @@ EXAMPLES = examples(
 def rescore(
     *,
     path: Annotated[Path, typer.Argument(metavar="FILE|FOLDER")],
+    *,
     environment: Annotated[
         str,
         typer.Option(

@@ -25,7 +25,11 @@ def is_json_wanted(arguments: Sequence[str]) -> bool:
 def print_result(document: Any, *, is_json: bool, show: Callable[[], None]) -> None:
     """One JSON document, or whatever `show` prints for people."""
     if is_json:
-        print(json.dumps(document, indent=2, ensure_ascii=not _is_utf8(sys.stdout)))
+        text = json.dumps(document, indent=2, ensure_ascii=False)
+        # Anything that could move a cursor, or that the encoding cannot say, is escaped.
+        if not _is_utf8(sys.stdout) or not all(map(str.isprintable, text.split("\n"))):
+            text = json.dumps(document, indent=2)
+        print(text)
     else:
         show()
 

@@ -1,0 +1,1 @@
+"""How saved trajectories look in a terminal."""
