@@ -22,7 +22,6 @@ EXAMPLES = examples(
 def rescore(
     *,
     path: Annotated[Path, typer.Argument(metavar="FILE|FOLDER")],
-    *,
     environment: Annotated[
         str,
         typer.Option(
