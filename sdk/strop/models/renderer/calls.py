@@ -139,8 +139,10 @@ def _read_llama(text: str) -> _Found:
         end = end_of(written, at)
         call = None if end is None else _read_object(written[at:end])
         if end is None or call is None:
-            # A model may answer in JSON; only the tag says that it was a call.
-            return (said, [*calls, _mend(written[at:].rstrip())]) if tag else (text, [])
+            if not tag:
+                # A model may answer in JSON; only the tag says that it was a call.
+                return (written[at:] if calls else text), calls
+            return said, [*calls, _mend(written[at:].rstrip())]
         calls.append(call)
         at = skip_blank(written, end)
         if written[at : at + 1] in (";", ","):
