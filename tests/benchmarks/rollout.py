@@ -1,4 +1,4 @@
-"""CPU time of one rollout: ``python -m tests.benchmarks.rollout [--json]``.
+"""CPU time of one rollout: ``python -m tests.benchmarks.rollout [--json] [--peers]``.
 
 2,000 rollouts at concurrency 256 against a model without latency, trajectories written to
 disk, through `strop.evaluate` with its defaults. The first row is the headline; the others
@@ -20,6 +20,7 @@ from strop.models.scripted import call
 from strop.trajectory import Segment
 from strop.trajectory_file import TrajectoryWriter
 from strop.types import Message, ToolCall
+from tests.benchmarks.peers import measure_peers
 
 ROLLOUT_COUNT = 2_000
 CONCURRENCY = 256
@@ -144,6 +145,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--peers", action="store_true", help="install and measure the peers too")
     arguments = parser.parse_args()
     wall = time.perf_counter()
     result: dict[str, float] = measure()
@@ -152,6 +154,12 @@ def main() -> None:
     )
     for name, value in result.items():
         print(f"  {name:18} {value:8.4f}")
+    if arguments.peers:
+        peers = measure_peers(ROLLOUT_COUNT, CONCURRENCY)
+        print("the same single turn through peers, ms CPU each, median of 3:")
+        for name, value in peers.items():
+            print(f"  {name:28} {value:8.3f}  {value / result['cpu_ms']:6.1f} x")
+        result |= peers
     print(f"wall time of the whole benchmark: {time.perf_counter() - wall:.1f} s")
     if arguments.json:
         print(json.dumps(result))
