@@ -18,7 +18,6 @@ from strop_hub.hub import Hub, in_thread
 from strop_hub.index.app import IndexApp
 from strop_hub.postgres import ChangeListener
 from strop_hub.publish import legacy_routes as legacy
-from strop_hub.postgres import ChangeListener
 from strop_hub.publish import routes as publish
 from strop_hub.publish.staging import sweep
 from strop_hub.registry import routes as registry
