@@ -51,7 +51,9 @@ def twine(
 def uv_publish(author: Author, *files: Path, check: str = "") -> tuple[int, str]:
     options = ["--publish-url", f"{author.hub.url}/owners/{author.owner}/legacy/"]
     if check:
-        options += ["--check-url", author.hub.url + check]
+        # The check takes its credentials from the address alone.
+        address = author.hub.url.replace("://", f"://__token__:{author.token}@")
+        options += ["--check-url", address + check]
     return run("uv", "publish", *options, *map(str, files), UV_PUBLISH_TOKEN=author.token)
 
 

@@ -132,12 +132,13 @@ def _render(hub: Hub, key: PageKey) -> _Rendered | None:
         if key.name is None:
             listing = _render_listing(session, key.owner)
             return None if listing is None else _Rendered(listing, None, serial)
-        environment_id = queries.find_project(session, key.owner, key.name)
-        if environment_id is None:
+        project = queries.find_project(session, key.owner, key.name)
+        if project is None:
             return None
-        files = queries.files_of(session, environment_id)
+        files = queries.files_of(session, project)
     to_files = _TO_OWNERS_FILES if key.owner is None else _TO_FILES
-    return _Rendered(pages.render_project(key.name, files, to_files), environment_id, serial)
+    forms = pages.render_project(key.name, files, to_files, project)
+    return _Rendered(forms, project.environment_id, serial)
 
 
 def _render_listing(session: Session, owner: str | None) -> PageForms | None:

@@ -24,6 +24,17 @@ _HEAD = (
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """How a project wants to be taken. Source: PEP 792."""
+
+    status: str = "active"
+    reason: str = ""
+
+
+_ACTIVE = Standing()
+
+
+@dataclass(frozen=True, slots=True)
 class IndexFile:
     """One wheel or source distribution on a page."""
 
@@ -62,21 +73,22 @@ class PageForms:
         return len(self.by_form[Form.HTML].body) + len(self.by_form[Form.JSON_V1].body)
 
 
-def render_project(name: str, files: Iterable[IndexFile], files_url: str) -> PageForms:
+def render_project(
+    name: str, files: Iterable[IndexFile], files_url: str, standing: Standing = _ACTIVE
+) -> PageForms:
     """The page of one project; `files_url` leads from it to the folder of an owner's files."""
     listed = list(files)
     versions = sorted({file.version for file in listed}, key=Version)
     document = {
         "meta": {"api-version": API_VERSION},
         "name": name,
-        "project-status": {"status": "active"},
+        "project-status": _status_entry(standing),
         "versions": versions,
         "files": [_file_entry(file, _file_url(file, name, files_url)) for file in listed],
     }
     anchors = "".join(_file_anchor(file, _file_url(file, name, files_url)) for file in listed)
     html = (
-        f'{_HEAD}<meta name="pypi:project-status" content="active">'
-        f"<title>Links for {escape(name)}</title></head>\n"
+        f"{_HEAD}{_status_tags(standing)}<title>Links for {escape(name)}</title></head>\n"
         f"<body><h1>Links for {escape(name)}</h1>\n{anchors}</body></html>\n"
     )
     return _forms(html, document)
@@ -92,6 +104,18 @@ def render_listing(names: Iterable[str]) -> PageForms:
     anchors = "".join(f'<a href="{quote(name)}/">{escape(name)}</a><br>\n' for name in listed)
     html = f"{_HEAD}<title>Simple index</title></head>\n<body>\n{anchors}</body></html>\n"
     return _forms(html, document)
+
+
+def _status_entry(standing: Standing) -> dict[str, str]:
+    reason = {"reason": standing.reason} if standing.reason else {}
+    return {"status": str(standing.status), **reason}
+
+
+def _status_tags(standing: Standing) -> str:
+    tags = f'<meta name="pypi:project-status" content="{escape(str(standing.status))}">'
+    if standing.reason:
+        tags += f'<meta name="pypi:project-status-reason" content="{escape(standing.reason)}">'
+    return tags
 
 
 def _forms(html: str, document: dict[str, Any]) -> PageForms:

@@ -8,10 +8,12 @@ from sqlalchemy import ColumnElement, Connection, bindparam, exists, func, selec
 from sqlalchemy.orm import Session
 
 from strop.hub.wire import FileKind
-from strop_hub.index.pages import IndexFile
+from strop_hub.auth import Caller, visible_to
+from strop_hub.index.pages import IndexFile, Standing
 from strop_hub.models import (
     Claim,
     Environment,
+    EnvironmentStatus,
     Event,
     File,
     Owner,
@@ -23,6 +25,8 @@ from strop_hub.models import (
 _KINDS = (FileKind.WHEEL, FileKind.SDIST)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 METADATA_SUFFIX = ".metadata"
+OPEN = Caller.anonymous()
+"""Whoever comes through an open door, with or without a token."""
 
 
 def last_serial(session: Session) -> int:
@@ -43,32 +47,50 @@ def claimed_names(session: Session) -> Sequence[str]:
     return session.scalars(statement.where(_is_shown()).order_by(Claim.name)).all()
 
 
-def names_of(session: Session, owner: str) -> Sequence[str]:
-    """The names of an owner's public environments, in order."""
+def names_of(session: Session, owner: str, caller: Caller = OPEN) -> Sequence[str]:
+    """The names of an owner's environments that `caller` may see, in order."""
     statement = select(Environment.name).join(Environment.owner).where(Owner.name == owner)
-    return session.scalars(statement.where(_is_shown()).order_by(Environment.name)).all()
+    return session.scalars(statement.where(_is_shown(caller)).order_by(Environment.name)).all()
 
 
-def find_project(session: Session, owner: str | None, name: str) -> int | None:
+@dataclass(frozen=True, slots=True)
+class Project(Standing):
+    """The environment behind a page."""
+
+    environment_id: int = 0
+
+    @property
+    def is_quarantined(self) -> bool:
+        """Whether its files are not offered."""
+        return self.status == EnvironmentStatus.QUARANTINED
+
+
+def find_project(
+    session: Session, owner: str | None, name: str, caller: Caller = OPEN
+) -> Project | None:
     """The environment behind a page: an owner's, or with None the one that claims the name."""
-    statement = select(Environment.id).where(_is_shown())
+    statement = select(Environment.status, Environment.status_reason, Environment.id)
+    statement = statement.where(_is_shown(caller))
     if owner is None:
         statement = statement.join(Claim, Claim.environment_id == Environment.id)
         statement = statement.where(Claim.name == name)
     else:
         statement = statement.join(Environment.owner)
         statement = statement.where(Owner.name == owner, Environment.name == name)
-    return session.scalar(statement)
+    row = session.execute(statement).one_or_none()
+    return None if row is None else Project(row[0], _line(row[1]), row[2])
 
 
-def files_of(session: Session, environment_id: int) -> list[IndexFile]:
-    """Every file of an environment's page, oldest version first."""
+def files_of(session: Session, project: Project) -> list[IndexFile]:
+    """Every file of an environment's page, oldest version first; none under quarantine."""
+    if project.is_quarantined:
+        return []
     statement = (
         select(File, Version.version, Version.yanked_at, Version.yank_reason, Owner.name)
         .join(Version, Version.id == File.version_id)
         .join(Environment, Environment.id == File.environment_id)
         .join(Environment.owner)
-        .where(File.environment_id == environment_id, File.kind.in_(_KINDS))
+        .where(File.environment_id == project.environment_id, File.kind.in_(_KINDS))
         .where(Version.status == VersionStatus.VISIBLE)
         .order_by(Version.sort_key, File.filename)
     )
@@ -97,6 +119,8 @@ class FoundFile:
     """None for METADATA, whose size the storage knows."""
     filename: str | None
     """None for METADATA, which browsers show in place."""
+    media_type: str = "text/plain; charset=utf-8"
+    """Of what is shown in place."""
 
 
 # Made once: making a statement costs as much as running it, and installers read many files.
@@ -108,18 +132,22 @@ _FIND_FILE = (
     .where(Owner.name == bindparam("owner"), Environment.name == bindparam("name"))
     .where(File.filename == bindparam("filename"), File.kind.in_(_KINDS))
     .where(Version.status == VersionStatus.VISIBLE)
-    .where(Environment.visibility == Visibility.PUBLIC)
+    .where(Environment.status != EnvironmentStatus.QUARANTINED)
 )
+_FIND_OPEN_FILE = _FIND_FILE.where(Environment.visibility == Visibility.PUBLIC)
 
 
-def find_file(connection: Connection, owner: str, name: str, filename: str) -> FoundFile | None:
+def find_file(
+    connection: Connection, owner: str, name: str, filename: str, caller: Caller = OPEN
+) -> FoundFile | None:
     """The file, or with ``.metadata`` behind its name its METADATA; one row is read.
 
     The row decides at once, whatever open pages still say.
     """
     wanted = filename.removesuffix(METADATA_SUFFIX)
     parameters = {"owner": owner, "name": name, "filename": wanted}
-    row = connection.execute(_FIND_FILE, parameters).one_or_none()
+    statement = _FIND_OPEN_FILE if caller is OPEN else _FIND_FILE.where(visible_to(caller))
+    row = connection.execute(statement, parameters).one_or_none()
     if row is None:
         return None
     sha256, size_bytes, metadata_sha256 = row
@@ -128,16 +156,20 @@ def find_file(connection: Connection, owner: str, name: str, filename: str) -> F
     return None if metadata_sha256 is None else FoundFile(metadata_sha256, None, None)
 
 
-def _is_shown() -> ColumnElement[bool]:
+def _is_shown(caller: Caller = OPEN) -> ColumnElement[bool]:
     has_file = exists().where(
         File.environment_id == Environment.id,
         File.kind.in_(_KINDS),
         Version.id == File.version_id,
         Version.status == VersionStatus.VISIBLE,
     )
-    return (Environment.visibility == Visibility.PUBLIC) & has_file
+    return visible_to(caller) & has_file
 
 
 def _yank_mark(reason: str | None) -> bool | str:
     """PEP 592: the reason when there is one; control characters would break a client's line."""
-    return _CONTROL.sub(" ", reason or "").strip() or True
+    return _line(reason) or True
+
+
+def _line(text: str | None) -> str:
+    return _CONTROL.sub(" ", text or "").strip()
