@@ -83,11 +83,13 @@ class Workers:
     def run(self, on_ready: Callable[[], None]) -> None:
         """Serve until SIGTERM or SIGINT; a worker that dies is started again.
 
+        A second signal ends at once what the first let go on.
+
         Raises:
             EnvironmentLoadError: A worker cannot start.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._end)
+            signal.signal(number, self._on_signal)
         try:
             for listener in self._listeners:
                 self._fork(listener)
@@ -149,11 +151,15 @@ class Workers:
                 os.close(worker.ready)
             self._fork(bind(self._plan.host, worker.port), quick_end_count)
 
-    def _end(self, *_: object) -> None:
+    def _on_signal(self, *_: object) -> None:
+        # Whoever asks twice does not want to wait.
+        self._end(signal.SIGKILL if self._is_ending else signal.SIGTERM)
+
+    def _end(self, number: signal.Signals = signal.SIGTERM) -> None:
         self._is_ending = True
         for pid in tuple(self._workers):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
+                os.kill(pid, number)
 
     def _reap_all(self) -> None:
         for worker in self._workers.values():

@@ -14,7 +14,7 @@ from weakref import WeakSet
 from strop.attempt import derive_seed
 from strop.errors import StropError
 from strop.serve.http.message import Peer, Request
-from strop.serve.intercept.call import Call, Dialect
+from strop.serve.intercept.call import Call, CallError, Dialect
 from strop.types import Completion, Message
 
 _KEY_HEADER = "idempotency-key"
@@ -155,7 +155,7 @@ class Session:
         known = self._by_key.get(key) if key else None
         if known is None and same is not None and (_is_retry(request) or same.is_lost):
             known = same
-        call = dialect.decode(request.document(), self._passed_fields)
+        call = self._decode(request, dialect)
         if known is None:
             known = self._new(call, dialect, 0 if same is None else same.repeat_count + 1)
             self._by_body[digest] = known
@@ -164,6 +164,14 @@ class Session:
         if key:
             self._by_key[key] = known
         return known, call
+
+    def _decode(self, request: Request, dialect: Dialect) -> Call:
+        try:
+            return dialect.decode(request.document(), self._passed_fields)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise CallError(f"The body is of another shape than the dialect's: {error!r}.") from (
+                error
+            )
 
     def _new(self, call: Call, dialect: Dialect, repeat_count: int) -> DueCall:
         messages, context_hash = self._history.recall(call.messages)

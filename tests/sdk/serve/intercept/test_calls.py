@@ -179,10 +179,11 @@ async def test_bodies_that_are_no_json_and_unknown_paths_are_refused() -> None:
             print(error.code, end=" ")
     ask("/chat/completions", b"{half")
     ask("/chat/completions", b"[]")
+    ask("/chat/completions", b'{"messages": [{"role": "user"}], "tools": 3}')
     ask("/embeddings", b"{}")
     """
     trajectory = await play(environment_of(text))
-    assert output(trajectory) == "400 400 404"
+    assert output(trajectory) == "400 400 400 404"
 
 
 def _with_source(text: str) -> str:

@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from strop import Environment, Message, ScriptedModel, Task, ToolCall, Trajectory, reward
+from strop import (
+    Completion,
+    Environment,
+    Message,
+    ScriptedModel,
+    Task,
+    ToolCall,
+    Trajectory,
+    reward,
+)
 from strop.models.openai import OpenAIModel
 from strop.serve.intercept import AgentEpisode, Program
 from tests.model_server import ModelServer
@@ -128,6 +137,41 @@ async def test_the_engines_tokens_are_kept_exactly() -> None:
     samples = trajectory.to_samples()
     assert samples
     assert sum(sum(sample.mask) for sample in samples) == trajectory.usage.completion_tokens
+
+
+async def test_every_path_holds_what_the_engine_saw_when_conversations_interleave() -> None:
+    text = """
+    heads = {name: [{"role": "user", "content": name}] for name in ("a", "b")}
+    for number in range(3):
+        for head in heads.values():
+            head.append({"role": "assistant", "content": say(call(head))})
+            head.append({"role": "user", "content": f"more {number}"})
+    edited = heads["a"][:3] + [{"role": "assistant", "content": "edited"}]
+    call(edited + [{"role": "user", "content": "last"}])
+    """
+    seen: list[Completion] = []
+
+    class Watched(OpenAIModel):
+        async def complete(self, messages: Any, tools: Any, sampling: Any) -> Completion:
+            seen.append(await super().complete(messages, tools, sampling))
+            return seen[-1]
+
+    async with ModelServer() as server:
+        model = Watched("tiny", server.url, engine="vllm")
+        environment = environment_of(text)
+        async with environment:
+            trajectory = await environment.rollout(TASK, model)
+        await model.close()
+    assert trajectory.turn_count == len(seen) == 7
+    sampled = [i for i, each in enumerate(trajectory.segments) if each.kind == "completion"]
+    for index, completion in zip(sampled, seen, strict=True):
+        ids = [token for part in trajectory.path(index) for token in part.token_ids or ()]
+        assert completion.prompt_token_ids is not None
+        assert completion.token_ids is not None
+        assert ids == [*completion.prompt_token_ids, *completion.token_ids]
+    trained = sum(sum(sample.mask) for sample in trajectory.to_samples())
+    assert trained == trajectory.usage.completion_tokens
+    assert len(list(trajectory.leaves())) == 3
 
 
 class MiniSwe(AgentEpisode):

@@ -4,6 +4,7 @@ import asyncio
 import random
 from array import array
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, ClassVar
 
 from hypothesis import HealthCheck, given, settings
@@ -26,6 +27,7 @@ from strop import (
     tool,
 )
 from strop.errors import ContextOverflowError
+from strop.mixture import Mixture
 from strop.models.scripted import call
 from strop.runner import RunPlan, run
 from strop.trajectory_json import to_json
@@ -218,6 +220,28 @@ async def test_a_group_is_scored_and_compared_the_same() -> None:
     for one, other in zip(here, there, strict=True):
         same(one, other)
     assert [each.rewards["rank"].value for each in driven] == [0.0, 0.0]
+
+
+async def test_a_mixture_is_served_with_each_environments_own_rewards() -> None:
+    def make() -> Mixture:
+        single = Environment(tasks=[Task("1", "Once.")], rewards=[turns, short])
+        return Mixture({"odd": everything(), "single": single}, seed=4)
+
+    async def made_by(environment: Environment) -> list[Trajectory]:
+        async with environment:
+            return [
+                await environment.rollout(
+                    task, scripted(["a"]), attempt=environment.attempt(task, visit=visit)
+                )
+                for task, visit in islice(environment.tasks["train"].draws(), 12)
+            ]
+
+    here = await made_by(make())
+    with serving(make()) as server:
+        there = await made_by(server.connect())
+    assert {each.attempt.visit for each in here} > {0}
+    for one, other in zip(here, there, strict=True):
+        same(one, other)
 
 
 async def test_a_run_over_http_makes_the_attempts_of_a_run_in_process() -> None:

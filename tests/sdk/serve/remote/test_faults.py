@@ -259,6 +259,16 @@ async def test_an_asked_end_lets_live_episodes_end_and_takes_no_new_ones(tmp_pat
         assert running.process.wait(10) == 0
 
 
+async def test_a_second_signal_does_not_wait_for_live_episodes(tmp_path: Path) -> None:
+    project = write_project(tmp_path / "count")
+    with command(project, "--set", f"folder={tmp_path}", "--grace", "60") as running:
+        async with running.connect() as remote, remote.start(remote.tasks["train"][0]):
+            for _ in range(2):
+                running.process.send_signal(signal.SIGINT)
+                await asyncio.sleep(0.5)
+            assert running.process.wait(5) == 0
+
+
 async def test_workers_do_not_outlive_a_supervisor_that_was_killed(tmp_path: Path) -> None:
     project = write_project(tmp_path / "count")
     with command(project, "--workers", "2", "--set", f"folder={tmp_path}") as running:
