@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -270,6 +271,30 @@ async def test_a_cancel_kills_the_whole_tree_of_processes_within_five_seconds(
         assert time.monotonic() - started < 5
         assert not _processes_in(folder)
         assert not folder.exists()
+
+
+async def test_a_killed_trainer_leaves_no_program_running(tmp_path: Path) -> None:
+    text = """
+import asyncio, sys, strop, tempfile
+from tests.sdk.serve.intercept.programs import TASK, environment_of
+tempfile.tempdir = sys.argv[1]
+environment = environment_of("call('a'); time.sleep(600)")
+asyncio.run(environment.rollout(TASK, strop.ScriptedModel.constant("on")))
+"""
+    root = Path(__file__).parents[4]
+    trainer = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", text, str(tmp_path), cwd=root
+    )
+    async with asyncio.timeout(60):
+        while not (folders := list(tmp_path.glob("strop-agent-*"))) or (  # noqa: ASYNC110
+            len(_processes_in(folders[0])) < 2
+        ):
+            await asyncio.sleep(0.05)
+    trainer.kill()
+    await trainer.wait()
+    async with asyncio.timeout(5):
+        while _processes_in(folders[0]):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
 
 
 async def test_a_trainer_can_drive_a_program_by_hand() -> None:
