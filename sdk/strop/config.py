@@ -45,16 +45,25 @@ def config_path(environ: Mapping[str, str] | None = None) -> Path:
     """Where the configuration file is, whether or not it exists."""
     environ = os.environ if environ is None else environ
     if chosen := environ.get(CONFIG_VARIABLE):
-        return Path(chosen).expanduser()
+        return _expanded(chosen, CONFIG_VARIABLE)
     base = environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(base).expanduser() / "strop" / "config.toml"
+    return _expanded(base, CONFIG_VARIABLE) / "strop" / "config.toml"
 
 
 def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
     """Where files that can be fetched again are kept."""
     environ = os.environ if environ is None else environ
     base = environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "strop"
+    return _expanded(base, "XDG_CACHE_HOME") / "strop"
+
+
+def _expanded(path: str, variable: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"{path} leads nowhere: this user has no home folder. Set HOME or {variable}."
+        ) from error
 
 
 def normalize_hub_url(text: str) -> str:
@@ -63,9 +72,12 @@ def normalize_hub_url(text: str) -> str:
     Raises:
         ConfigError: `text` is no http or https address, or carries a user, query or fragment.
     """
-    parts = urlsplit(text.strip())
+    text = text.strip()
     advice = "Give the hub's address as https://HOST[:PORT][/PREFIX]."
+    if not text.isprintable() or " " in text:
+        raise ConfigError(f"{text!a} is no hub address: it holds odd characters. {advice}")
     try:
+        parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
         raise ConfigError(f"{text!r} is no hub address: {error}. {advice}") from error
@@ -97,7 +109,7 @@ def read_config(path: Path) -> Config:
         raise ConfigError(f"{path} cannot be read: {error}. Mend or remove it.") from error
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is no TOML: {error}. Mend or remove it.") from error
     return _from_table(table, path)
 
@@ -109,6 +121,8 @@ def write_config(path: Path, config: Config) -> None:
         ConfigError: the file or its folder cannot be written.
     """
     try:
+        # A link that leads to the file stays a link.
+        path = Path(os.path.realpath(path))
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # mkstemp creates with mode 0600, so no other user can open the file at any moment.
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -208,16 +222,21 @@ def _from_table(table: dict[str, object], path: Path) -> Config:
     hub = table.get("hub")
     return Config(
         normalize_hub_url(str(hub)) if hub else None,
-        {normalize_hub_url(url): str(token) for url, token in tokens.items()},
+        {
+            normalize_hub_url(url): _checked(str(token), f"{path}: the token for {url}")
+            for url, token in tokens.items()
+        },
     )
 
 
 def _to_text(config: Config) -> str:
-    # A JSON string of printable characters is a TOML basic string.
-    lines = [] if config.hub is None else [f"hub = {json.dumps(config.hub)}"]
+    lines = [] if config.hub is None else [f"hub = {_quoted(config.hub)}"]
     if config.tokens:
         lines += ["", "[tokens]"]
-        lines += [
-            f"{json.dumps(url)} = {json.dumps(token)}" for url, token in config.tokens.items()
-        ]
+        lines += [f"{_quoted(url)} = {_quoted(token)}" for url, token in config.tokens.items()]
     return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    # A JSON string of printable characters is a TOML basic string, unless it escapes by halves.
+    return json.dumps(text, ensure_ascii=False)

@@ -42,6 +42,7 @@ class Reward:
         name = self.name or getattr(self.function, "__name__", type(self.function).__name__)
         set_field(self, "name", name)
         set_field(self, "is_async", _is_async(self.function))
+        self._check_numbers()
         self._check_signature()
 
     def weighted(self, weight: float) -> Self:
@@ -56,7 +57,10 @@ class Reward:
         """
         if not isinstance(value, numbers.Real):
             raise RewardError(f"`{self.name}` returned {value!r}, which is no number.")
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            raise RewardError(f"`{self.name}` returned a number beyond every float.") from None
         if not math.isfinite(number):
             raise RewardError(f"`{self.name}` returned {number}, which is not finite.")
         if self.range is not None and not self.range[0] <= number <= self.range[1]:
@@ -69,6 +73,15 @@ class Reward:
     def __call__(self, *arguments: Any) -> Any:
         """Call the function itself."""
         return self.function(*arguments)
+
+    def _check_numbers(self) -> None:
+        if not math.isfinite(self.weight):
+            raise ValueError(f"The weight of `{self.name}` is {self.weight}. Give a finite number.")
+        if self.range is not None and not self.range[0] <= self.range[1]:
+            raise ValueError(
+                f"The range of `{self.name}` is {list(self.range)}, in which no number lies. "
+                "Give the smallest value first."
+            )
 
     def _check_signature(self) -> None:
         wanted = ["trajectories" if self.is_group else "trajectory"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from strop.types import Sampling, Usage
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class EnvironmentChoice(_Strict):
@@ -106,7 +107,7 @@ class RunFile(_Strict):
                 document = tomllib.load(file)
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ConfigError(f"{path} is no TOML: {error}.") from error
         return cls.parse(document, overrides, where=str(path))
 
@@ -115,6 +116,7 @@ class RunFile(_Strict):
         cls, document: dict[str, Any], overrides: Iterable[str] = (), *, where: str = "the run"
     ) -> Self:
         """Check a document and its overrides, as `read` does."""
+        document = copy.deepcopy(document)
         for override in overrides:
             _put(document, override)
         try:
@@ -164,7 +166,7 @@ def _put(document: dict[str, Any], override: str) -> None:
         raise ConfigError(f"{override!r} is no override. Write KEY.PATH=VALUE: run.seed=3.")
     try:
         value: Any = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         value = text
     place: Any = document
     for key in keys[:-1]:
@@ -173,7 +175,7 @@ def _put(document: dict[str, Any], override: str) -> None:
 
 
 def _enter(place: Any, key: str, override: str) -> Any:
-    if isinstance(place, list) and key.isdigit() and int(key) < len(place):
+    if isinstance(place, list) and key.isdecimal() and int(key) < len(place):
         return place[int(key)]
     if isinstance(place, dict):
         return place.setdefault(key, {})

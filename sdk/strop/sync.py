@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
+
+from strop.errors import EpisodeUseError
 
 Result = TypeVar("Result")
 
@@ -18,9 +21,19 @@ def run_sync(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine on Strop's one background loop and wait for its result.
 
     An interrupt cancels the coroutine and waits until it has cleaned up.
+
+    Raises:
+        EpisodeUseError: It is called by what runs on that loop, which would wait for itself.
     """
+    loop = _background_loop()
+    if asyncio._get_running_loop() is loop:
+        coroutine.close()
+        raise EpisodeUseError(
+            "run_sync was called by a coroutine that run_sync itself runs, and would wait for "
+            "ever. Use `await` there."
+        )
     has_ended = threading.Event()
-    future = asyncio.run_coroutine_threadsafe(_watched(coroutine, has_ended), _background_loop())
+    future = asyncio.run_coroutine_threadsafe(_watched(coroutine, has_ended), loop)
     try:
         return future.result()
     except BaseException:
@@ -35,6 +48,15 @@ async def _watched(coroutine: Coroutine[Any, Any, Result], has_ended: threading.
         return await coroutine
     finally:
         has_ended.set()
+
+
+def _forget_loop() -> None:
+    """A forked child has the loop and not its thread, and perhaps a lock that nobody frees."""
+    global _lock, _loop
+    _lock, _loop = threading.Lock(), None
+
+
+os.register_at_fork(after_in_child=_forget_loop)
 
 
 def _background_loop() -> asyncio.AbstractEventLoop:

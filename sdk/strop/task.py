@@ -13,6 +13,9 @@ from strop.canonical import json_digest
 from strop.message_json import message_from_json, message_to_json
 from strop.types import JSON, Message
 
+_MAX_INDEX_DIGITS = 20
+"""Of a generated task's key: more than anybody counts to."""
+
 MakeTask = Callable[[int, random.Random], "Task"]
 
 
@@ -86,7 +89,8 @@ class TaskSet:
     split: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
-        if not callable(self.source) and not isinstance(self.source, Sequence):
+        is_sequence = isinstance(self.source, Sequence) and not isinstance(self.source, str)
+        if not callable(self.source) and not is_sequence:
             raise TypeError(
                 f"TaskSet cannot pass twice over a {type(self.source).__name__}. Give a list, or a "
                 "function that returns a fresh iterable each time."
@@ -102,6 +106,8 @@ class TaskSet:
             size: How many; None for no end.
             seed: Another seed gives other tasks; so does another split.
         """
+        if size is not None and size < 0:
+            raise ValueError(f"size is {size}. Give how many tasks there are, or None for no end.")
         return cls(_Generated(make, size, seed))
 
     @property
@@ -190,7 +196,8 @@ class _Generated:
         return self._make_at(index)
 
     def get(self, key: str) -> Task:
-        if not (key.isascii() and key.isdigit()) or str(int(key)) != key:
+        is_index = len(key) <= _MAX_INDEX_DIGITS and key.isascii() and key.isdigit()
+        if not is_index or str(int(key)) != key:
             raise KeyError(key)
         try:
             return self[int(key)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from strop.errors import ToolError
@@ -73,8 +74,8 @@ class Toolbox:
 
 
 def _doubled_ids(calls: tuple[ToolCall, ...]) -> set[str]:
-    ids = [call.id for call in calls]
-    return {each for each in ids if ids.count(each) > 1} if len(set(ids)) < len(ids) else set()
+    counts = Counter(call.id for call in calls)
+    return {each for each, count in counts.items() if count > 1}
 
 
 def _is_offered(each: ToolLike, seat: str) -> bool:

@@ -159,7 +159,7 @@ class Tool:
             parsed = model.model_validate_json(arguments or "{}", strict=True)
         except ValidationError as error:
             raise ToolError(_explain(self.name, error.errors(include_url=False))) from None
-        return {name: getattr(parsed, name) for name in model.model_fields}
+        return {str(each.alias): getattr(parsed, name) for name, each in model.model_fields.items()}
 
     async def call(self, owner: object, arguments: str, threads: Threads) -> str | End:
         """Run the function.
@@ -235,7 +235,7 @@ def _argument_model(name: str, function: Callable[..., Any], is_method: bool) ->
     _, descriptions = parse_docstring(function)
     fields: dict[str, Any] = {}
     parameters = list(inspect.signature(function).parameters.values())
-    for parameter in parameters[1:] if is_method else parameters:
+    for index, parameter in enumerate(parameters[1:] if is_method else parameters):
         if parameter.name not in hints or parameter.kind in (
             inspect.Parameter.VAR_POSITIONAL,
             inspect.Parameter.VAR_KEYWORD,
@@ -245,8 +245,11 @@ def _argument_model(name: str, function: Callable[..., Any], is_method: bool) ->
                 "the model's schema is made from it."
             )
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-        described = Field(default, description=descriptions.get(parameter.name))
-        fields[parameter.name] = (hints[parameter.name], described)
+        described = Field(
+            default, alias=parameter.name, description=descriptions.get(parameter.name)
+        )
+        # A field of the parameter's own name could be one that every model has, such as `copy`.
+        fields[f"argument_{index}"] = (hints[parameter.name], described)
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
     return create_model(name, __config__=config, **fields)
 

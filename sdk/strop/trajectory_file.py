@@ -97,7 +97,8 @@ class TrajectoryWriter:
             written = os.write(self._file, line)
             while written < len(line):
                 written += os.write(self._file, line[written:])
-        except OSError:
+        except BaseException:
+            # An interrupt between two parts must not leave half a line before the next one.
             os.ftruncate(self._file, start)
             raise
         if self._has_fsync:

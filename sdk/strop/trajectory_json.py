@@ -114,16 +114,18 @@ def from_json(value: dict[str, Any]) -> Trajectory:
         )
     try:
         return _from_json(value)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise TrajectoryFileError(f"The trajectory is incomplete: {error!r}.") from error
 
 
 def _from_json(value: dict[str, Any]) -> Trajectory:
     turn_rewards = value["turn_rewards"]
+    segments = tuple(_segment_from_json(segment) for segment in value["segments"])
+    _check_parents(segments)
     return Trajectory(
         attempt=_known(Attempt, value["attempt"]),
         task=Task.from_json({"reference": None, **value["task"]}),
-        segments=tuple(_segment_from_json(segment) for segment in value["segments"]),
+        segments=segments,
         seats={name: _seat_from_json(seat) for name, seat in value["seats"].items()},
         outcome=value["outcome"],
         stop_reason=value["stop_reason"],
@@ -141,6 +143,14 @@ def _from_json(value: dict[str, Any]) -> Trajectory:
         strop_version=value["strop_version"],
         stamps=value["stamps"],
     )
+
+
+def _check_parents(segments: tuple[Segment, ...]) -> None:
+    # A parent that comes later would make a circle, in which a walk to the root never ends.
+    for index, segment in enumerate(segments):
+        parent: Any = segment.parent
+        if parent is not None and not (type(parent) is int and 0 <= parent < index):
+            raise ValueError(f"segment {index} has the parent {parent!r}, which is none before it")
 
 
 def _known(kind: type[_Record], value: dict[str, Any]) -> _Record:

@@ -54,7 +54,7 @@ def print_warning(message: str) -> None:
 
 def print_message(message: str) -> None:
     """What is going on."""
-    _write(sys.stderr, message + "\n")
+    _write(sys.stderr, _tame(message) + "\n")
 
 
 def print_text(text: str) -> None:
@@ -131,7 +131,12 @@ def progress_bar(
 
 def _print_marked(mark: str, message: str, colour: str) -> None:
     shown = f"\033[{colour};1m{mark}:\033[0m" if has_colours(sys.stderr) else f"{mark}:"
-    _write(sys.stderr, f"{shown} {message}\n")
+    _write(sys.stderr, f"{shown} {_tame(message)}\n")
+
+
+def _tame(text: str) -> str:
+    """Lines without control characters: messages repeat what hubs and packages say."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
 
 
 def _plain(value: object) -> str:

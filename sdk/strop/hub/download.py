@@ -136,7 +136,14 @@ def _wrong_size(file: PublishedFile, found: str) -> DigestMismatchError:
 def _own_url(base_url: str, url: str) -> str:
     # Files are asked of the hub that was asked to resolve: behind a tunnel or a second name
     # the public address that it writes into its answers may lead nowhere.
-    _, found, rest = urlsplit(url).path.partition(f"{API_PREFIX}/environments/")
+    try:
+        path = urlsplit(url).path
+    except ValueError as error:
+        raise NotAHubError(
+            f"{base_url} names the address {url!a} for a file, which cannot be read ({error}). "
+            "Tell the hub's operator."
+        ) from error
+    _, found, rest = path.partition(f"{API_PREFIX}/environments/")
     return f"{base_url}{API_PREFIX}/environments/{rest}" if found else url
 
 

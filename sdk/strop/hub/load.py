@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from packaging.utils import canonicalize_name
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from strop.environment import Environment
 from strop.errors import EnvironmentLoadError
 from strop.hub.installing.record import Installation, inspect_installation
 from strop.hub.manifest import read_project
 from strop.hub.refs import EnvRef, normalize_name
-from strop.hub.settings import check_settings
+from strop.hub.settings import check_settings, recorded_settings
 from strop.types import EnvironmentIdentity
 
 ENTRY_POINT_GROUP = "strop.environments"
@@ -81,7 +81,7 @@ def _load(
     values = check_settings(load_environment, settings, where=identity.name)
     environment = _make(load_environment, values, identity.name)
     environment.identity = identity
-    environment.settings = values
+    environment.settings = recorded_settings(values)
     return environment
 
 
@@ -94,14 +94,29 @@ def _entry_points() -> list[tuple[str, EntryPoint, Distribution]]:
     found = []
     seen: set[str] = set()
     for distribution in distributions():
+        key, entry_points = _read_distribution(distribution)
         # The first of two copies on the import path is the one that an import gets.
-        key = str(canonicalize_name(distribution.metadata["Name"] or ""))
         if key in seen:
             continue
         seen.add(key)
-        for entry_point in distribution.entry_points.select(group=ENTRY_POINT_GROUP):
+        for entry_point in entry_points:
             found.append((str(canonicalize_name(entry_point.name)), entry_point, distribution))
     return found
+
+
+def _read_distribution(distribution: Distribution) -> tuple[str, list[EntryPoint]]:
+    """Its normal name, and the environments that it offers."""
+    try:
+        key = str(canonicalize_name(distribution.metadata["Name"] or ""))
+        return key, list(distribution.entry_points.select(group=ENTRY_POINT_GROUP))
+    except (OSError, TypeError, ValueError) as error:
+        # One broken package must not stop every other one.
+        folder = _dist_info(distribution)
+        warnings.warn(
+            f"{folder} cannot be read ({error}); its package is passed over. Install it again.",
+            stacklevel=5,
+        )
+        return str(folder), []
 
 
 def _find(name: str, asked: str) -> tuple[EntryPoint, Distribution]:
@@ -168,12 +183,19 @@ def _is_selected(ref: EnvRef, version: str | None, digest: str | None) -> bool:
     if ref.digest is not None:
         # Without a record nothing can prove a digest.
         return digest is not None and digest.startswith(ref.digest)
-    if version is None:
-        return False
+    if version is None or not _is_version(version):
+        return ref.version is None and ref.specifier is None
     if ref.version is not None:
         return Version(version) == ref.version
     # What a tag points to only the hub knows; loading asks nobody.
     return ref.specifier is None or ref.specifier.contains(version, prereleases=True)
+
+
+def _is_version(text: str) -> bool:
+    try:
+        return bool(Version(text))
+    except InvalidVersion:
+        return False
 
 
 def _read(entry_point: EntryPoint) -> Callable[..., Any]:

@@ -20,6 +20,9 @@ _NAME = re.compile(NAME_PATTERN)
 _REF = re.compile(rf"(?P<owner>{NAME_PATTERN})/(?P<name>{NAME_PATTERN})(?:@(?P<selector>\S+))?")
 _DIGEST = re.compile(r"sha256:(?P<hex>[0-9a-f]{12,64})")
 _TAG = re.compile(r"[a-z][a-z0-9._-]{0,62}")
+_MAX_SELECTOR_LENGTH = 256
+"""Versions are compared as numbers, of which Python converts no more than 4,300 digits."""
+
 _FORM = "Write owner/name, owner/name@1.2.0, @~=1.2, @latest or @sha256:<12 or more hex digits>"
 
 
@@ -92,6 +95,11 @@ _Selected = tuple[Version | None, SpecifierSet | None, str | None, str | None]
 
 
 def _select(selector: str, text: str) -> _Selected:
+    if len(selector) > _MAX_SELECTOR_LENGTH:
+        raise InvalidRefError(
+            f"{text[:80]!r}… selects no version: the part after `@` has {len(selector)} "
+            f"characters, at most {_MAX_SELECTOR_LENGTH} are allowed. {_FORM}."
+        )
     if match := _DIGEST.fullmatch(selector):
         return None, None, None, match["hex"]
     try:
@@ -99,9 +107,12 @@ def _select(selector: str, text: str) -> _Selected:
     except InvalidVersion:
         pass
     try:
-        return None, SpecifierSet(selector), None, None
+        specifier = SpecifierSet(selector)
     except InvalidSpecifier:
-        pass
+        specifier = SpecifierSet()
+    # Commas alone make a range of everything, which is not what anybody meant.
+    if len(specifier):
+        return None, specifier, None, None
     if _TAG.fullmatch(selector):
         return None, None, selector, None
     raise InvalidRefError(f"{selector!r} in {text!r} selects no version. {_FORM}.")

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+from pydantic_core import to_jsonable_python
 
 from strop.errors import EnvironmentLoadError, SettingsError
 
@@ -38,7 +39,9 @@ def check_settings(
             problems.append(f"`{name}` is missing")
         else:
             values[name] = parameter.default
-    for name in given.keys() - named.keys():
+    for name in given:
+        if name in named:
+            continue
         if takes_any:
             values[name] = given[name]
         else:
@@ -47,6 +50,17 @@ def check_settings(
         listed = "".join(f"\n  - {problem}" for problem in sorted(problems))
         raise SettingsError(f"{where} does not take these settings:{listed}\n{_usage(named)}")
     return values
+
+
+def recorded_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings as JSON, for trajectories: a path or a date as its text, a set as a list.
+
+    What JSON has no form for is there as its `repr`.
+    """
+    recorded: dict[str, Any] = to_jsonable_python(
+        dict(values), bytes_mode="base64", inf_nan_mode="constants", fallback=repr
+    )
+    return recorded
 
 
 def _parameters(load_environment: Callable[..., Any], where: str) -> dict[str, inspect.Parameter]:

@@ -22,6 +22,8 @@ _LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 _MAX_BACKOFF_S = 20.0
 _MAX_REDIRECTS = 5
 _MAX_PROBLEM_BYTES = 1 << 20
+MAX_ANSWER_BYTES = 64 << 20
+"""Of an answer that is read whole; files are streamed and have limits of their own."""
 
 RequestMaker = Callable[[], httpx.Request]
 
@@ -62,10 +64,8 @@ class Transport:
             NotAHubError: something answered that is no hub.
             HubRefusedError: the hub answered with an error.
         """
-        with self.stream(make) as response:
-            with self.faults():
-                response.read()
-            return response
+        with self.stream(make) as response, self.faults():
+            return _read_whole(response, self.base_url)
 
     @contextmanager
     def stream(self, make: RequestMaker, *, may_leave: bool = False) -> Iterator[httpx.Response]:
@@ -89,6 +89,11 @@ class Transport:
             raise NotAHubError(
                 f"{self.base_url} answers with a body that cannot be read."
             ) from error
+        except (httpx.InvalidURL, ValueError) as error:
+            raise NotAHubError(
+                f"{self.base_url} is, or leads to, an address that cannot be read ({error}). "
+                "Check the address, or tell the hub's operator."
+            ) from error
 
     def _try(self, make: RequestMaker) -> httpx.Response:
         last = self.attempt_count
@@ -110,7 +115,7 @@ class Transport:
     def wait(self, attempt: int, retry_after: str | None = None) -> None:
         """Sleep before the try after the `attempt`-th, counted from 1."""
         backoff_s = 0.25 * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - jitter
-        if retry_after is not None and retry_after.isdigit():
+        if retry_after is not None and retry_after.isdecimal():
             backoff_s = max(backoff_s, float(retry_after))
         time.sleep(min(backoff_s, _MAX_BACKOFF_S))
 
@@ -122,15 +127,17 @@ class Transport:
             target = response.next_request
             assert target is not None
             is_read = target.method in ("GET", "HEAD")
-            if not is_read or not (may_leave or self._is_own(str(target.url))):
+            with self.faults():
+                is_own = self._is_own(str(target.url))
+            if not is_read or not (may_leave or is_own):
                 where = target.url.copy_with(query=None, fragment=None)
                 raise NotAHubError(
                     f"{self.base_url} sends on to {where}, where your token does not belong. "
                     "If your hub has moved there, give that address with --hub or `strop login`."
                 )
             headers = {k: v for k, v in target.headers.items() if k in ("range", "if-range")}
-            following = self.build(target.method, str(target.url), headers=headers)
             with self.faults():
+                following = self.build(target.method, str(target.url), headers=headers)
                 response = self._client.send(following, stream=True)
         response.close()
         raise NotAHubError(f"{self.base_url} redirects in a circle. Check the hub's address.")
@@ -159,7 +166,7 @@ class Transport:
             body = b"".join(_capped(response))
         try:
             problem = Problem.model_validate(json.loads(body))
-        except (ValueError, ValidationError):
+        except (ValueError, ValidationError, RecursionError):
             return HubRefusedError(
                 f"{self.base_url} answers {_named(status)} and does not say why. "
                 "Try again later, or ask its operator.",
@@ -204,6 +211,25 @@ class Transport:
             other.hostname,
             _port(other),
         ) and (other.path + "/").startswith(own.path + "/")
+
+
+def _read_whole(response: httpx.Response, base_url: str) -> httpx.Response:
+    """The answer with its body unpacked; `httpx.Response.read` knows no limit."""
+    chunks, size_bytes = [], 0
+    for chunk in response.iter_bytes():
+        size_bytes += len(chunk)
+        if size_bytes > MAX_ANSWER_BYTES:
+            raise NotAHubError(
+                f"{base_url} answers with more than {MAX_ANSWER_BYTES} bytes, as no hub does. "
+                "Check the hub's address."
+            )
+        chunks.append(chunk)
+    headers = response.headers.copy()
+    for name in ("content-encoding", "content-length", "transfer-encoding"):
+        headers.pop(name, None)
+    return httpx.Response(
+        response.status_code, headers=headers, content=b"".join(chunks), request=response.request
+    )
 
 
 def _port(parts: Any) -> int:

@@ -85,6 +85,11 @@ class VersionSummary(Wire):
     published_by: str
     is_yanked: bool
     yank_reason: str | None
+    is_quarantined: bool = False
+    """Neither resolvable nor served: it may do harm."""
+    quarantine_reason: str | None = None
+    is_closed: bool = False
+    """Takes no further file."""
 
 
 class VersionDetail(VersionSummary):
@@ -115,6 +120,18 @@ class PushResult(Wire):
     warnings: list[str] = Field(default_factory=list)
 
 
+class EnvironmentStatus(StrEnum):
+    """How an environment wants to be taken. Source: PEP 792."""
+
+    ACTIVE = "active"
+    DEPRECATED = "deprecated"
+    """Still served and extended; another should be used."""
+    ARCHIVED = "archived"
+    """Served, and closed for new versions."""
+    QUARANTINED = "quarantined"
+    """Neither extended nor served: it may do harm."""
+
+
 class EnvironmentSummary(Wire):
     """An environment in a list."""
 
@@ -127,6 +144,8 @@ class EnvironmentSummary(Wire):
     latest_version: str | None
     """None when every version is yanked."""
     updated_at: datetime
+    status: EnvironmentStatus = EnvironmentStatus.ACTIVE
+    status_reason: str | None = None
 
 
 class EnvironmentDetail(EnvironmentSummary):
@@ -155,6 +174,66 @@ class YankRequest(Wire):
     """Why a version should no longer be chosen."""
 
     reason: str = Field(default="", max_length=500)
+
+
+class StatusRequest(Wire):
+    """How an environment is to be taken from now on."""
+
+    status: EnvironmentStatus
+    reason: str = Field(default="", max_length=500)
+
+
+class PurgeRequest(Wire):
+    """What is to be erased, and why; the reason is kept."""
+
+    version: str | None = None
+    """None for every version."""
+    reason: str = Field(min_length=1, max_length=500)
+
+
+class TagRequest(Wire):
+    """Which version a tag points to."""
+
+    version: str = Field(max_length=200)
+
+
+class Tag(Wire):
+    """A pointer with a name, or one step of its history."""
+
+    tag: str
+    version: str | None
+    """None in a history: the tag was taken away."""
+    moved_at: datetime
+    moved_by: str
+
+
+class TagList(Wire):
+    """Tags by name, or the history of one, the newest step first."""
+
+    items: list[Tag]
+
+
+class Change(Wire):
+    """One event of the change feed."""
+
+    serial: int
+    """Counts without gaps."""
+    action: str
+    """Such as ``publish``, ``yank`` or ``purge``."""
+    owner: str
+    name: str
+    version: str | None
+    """None for what happens to an environment as a whole."""
+    details: dict[str, str] = Field(default_factory=dict)
+    happened_at: datetime
+
+
+class ChangePage(Wire):
+    """Events after a serial, in order."""
+
+    items: list[Change]
+    last_serial: int
+    """Of the newest event of the feed; the follower is up to date when it has seen this one."""
 
 
 class ResolveRequest(Wire):

@@ -22,7 +22,7 @@ CALL_HEADER = "idempotency-key"
 TRY_HEADER = "x-strop-try"
 """0 for a call's first try. Whoever records calls commits a call once, whatever its tries."""
 
-_ODD_SHAPES = (AttributeError, KeyError, IndexError, TypeError, ValueError)
+_ODD_SHAPES = (ArithmeticError, AttributeError, KeyError, IndexError, TypeError, ValueError)
 """What reading a document raises whose members are of other types than its dialect says."""
 
 

@@ -115,11 +115,11 @@ def read_retry_after(headers: Mapping[str, str]) -> float | None:
             continue
     try:
         until = parsedate_to_datetime(headers["retry-after"])
-    except (KeyError, ValueError):
+        if until.tzinfo is None:
+            until = until.replace(tzinfo=UTC)
+        return max(0.0, (until - datetime.now(UTC)).total_seconds())
+    except (KeyError, ValueError, OverflowError):
         return None
-    if until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
-    return max(0.0, (until - datetime.now(UTC)).total_seconds())
 
 
 def _read_problem(body: bytes) -> tuple[str, str | None]:

@@ -35,9 +35,7 @@ Think first, if you like. Then write one last line of the form
 VERDICT: <one of: {verdicts}>"""
 """What a judge is asked; the names in braces are filled in."""
 
-_VERDICT = re.compile(
-    r"^[ \t>*_#`-]*VERDICT[*_`]*[ \t]*:[ \t*_`]*(?P<verdict>.*?)[ \t*_`.]*$", re.M
-)
+_VERDICT = re.compile(r"^[ \t>*_#`-]*+VERDICT[*_`]*+[ \t]*+:(?P<verdict>.*+)$", re.M)
 _GREEDY = Sampling(temperature=0.0)
 
 
@@ -101,7 +99,7 @@ async def _ask(model: Model, name: str, text: str, sampling: Sampling, replies: 
 
 
 def _read(name: str, reply: str, worth: Mapping[str, float]) -> float:
-    found = [_plain(match["verdict"]) for match in _VERDICT.finditer(strip_reasoning(reply))]
+    found = [_plain(_bare(match["verdict"])) for match in _VERDICT.finditer(strip_reasoning(reply))]
     if not found or found[-1] not in worth:
         shown = reply if len(reply) <= 200 else f"…{reply[-200:]}"
         raise RewardError(
@@ -109,6 +107,11 @@ def _read(name: str, reply: str, worth: Mapping[str, float]) -> float:
             "Choose a stronger judge, or a prompt that it follows."
         )
     return worth[found[-1]]
+
+
+def _bare(text: str) -> str:
+    """A verdict without the marks that Markdown puts around it."""
+    return text.lstrip(" \t*_`").rstrip(" \t*_`.")
 
 
 def _plain(word: str) -> str:

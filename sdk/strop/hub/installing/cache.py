@@ -1,7 +1,6 @@
 """Wheels that were fetched once, filed by digest and checked again each time they are used."""
 
 import os
-import shutil
 from pathlib import Path
 
 from strop.config import cache_folder
@@ -23,7 +22,7 @@ def fetch_wheel(client: HubClient, file: PublishedFile, progress: Progress | Non
     if path.is_file():
         if sha256_of(path) == file.sha256:
             return path
-        shutil.rmtree(folder, ignore_errors=True)
+        path.unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
     client.download(file, path, progress)
     os.utime(folder)

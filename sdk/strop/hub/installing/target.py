@@ -1,6 +1,8 @@
 """The interpreter that is installed into: its version, its packages, what a kill left half done."""
 
+import fcntl
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,11 +17,13 @@ from strop.errors import InstallError
 _MARKER_NAME = ".strop-install-in-progress"
 _PROBE = """
 import importlib.metadata, importlib.util, json, platform, sys, sysconfig
-packages = [
-    (d.metadata["Name"], d.version, str(getattr(d, "_path", "")))
-    for d in importlib.metadata.distributions()
-    if d.metadata and d.metadata["Name"]
-]
+packages = []
+for d in importlib.metadata.distributions():
+    try:
+        if d.metadata and d.metadata["Name"]:
+            packages.append((d.metadata["Name"], d.version, str(getattr(d, "_path", ""))))
+    except (OSError, ValueError):
+        pass  # What cannot be read cannot be used either.
 print(json.dumps({
     "python": platform.python_version(),
     "folder": sysconfig.get_path("purelib"),
@@ -74,7 +78,13 @@ def read_target(python: Path | None = None) -> Target:
             f"{path} is no Python ≥ 3.11 that works ({_last_line(finished.stderr)}). "
             "Give --python another interpreter."
         )
-    return _parse(path, json.loads(finished.stdout.splitlines()[-1]))
+    try:
+        return _parse(path, json.loads(finished.stdout.splitlines()[-1]))
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        raise InstallError(
+            f"{path} is no Python: it answers {finished.stdout[:80]!r}. "
+            "Give --python an interpreter."
+        ) from error
 
 
 @contextmanager
@@ -84,27 +94,66 @@ def installation(target: Target) -> Iterator[None]:
     An installer that is killed while it copies leaves metadata without RECORD: the package then
     counts as installed, and can be neither used nor replaced. Only a kill leaves the marker.
 
+    Another installation into the same target is waited for: what it is copying looks half done.
+
     Raises:
         InstallError: the target cannot be written.
     """
     marker = target.folder / _MARKER_NAME
     try:
-        if marker.exists():
-            started_at = marker.stat().st_mtime
-            for folder in target.folder.glob("*.dist-info"):
-                _remove_if_half_installed(folder, started_at)
-        marker.touch()
+        lock, was_killed = _lock(marker)
     except OSError as error:
-        raise InstallError(
-            f"{target.folder} cannot be written: {error}. "
-            "Install into a virtual environment of your own, with --python."
-        ) from error
-    try:
-        yield
-    except InstallError:
+        raise _unwritable(target, error) from error
+    with os.fdopen(lock):
+        try:
+            if was_killed:
+                started_at = marker.stat().st_mtime
+                for folder in target.folder.glob("*.dist-info"):
+                    _remove_if_half_installed(folder, started_at)
+            os.utime(marker)
+        except OSError as error:
+            raise _unwritable(target, error) from error
+        try:
+            yield
+        except InstallError:
+            marker.unlink(missing_ok=True)
+            raise
         marker.unlink(missing_ok=True)
-        raise
-    marker.unlink(missing_ok=True)
+
+
+def _lock(marker: Path) -> tuple[int, bool]:
+    """The marker, open and locked, and whether one that was killed had left it."""
+    while True:
+        try:
+            lock, is_new = os.open(marker, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644), True
+        except FileExistsError:
+            try:
+                lock, is_new = os.open(marker, os.O_RDWR), False
+            except FileNotFoundError:
+                continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # Whoever held the lock before has removed the file, unless it was killed.
+            if _is_same_file(lock, marker):
+                return lock, not is_new
+        except BaseException:
+            os.close(lock)
+            raise
+        os.close(lock)
+
+
+def _is_same_file(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _unwritable(target: Target, error: OSError) -> InstallError:
+    return InstallError(
+        f"{target.folder} cannot be written: {error}. "
+        "Install into a virtual environment of your own, with --python."
+    )
 
 
 def _remove_if_half_installed(dist_info: Path, started_at: float) -> None:

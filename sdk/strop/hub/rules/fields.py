@@ -101,7 +101,7 @@ def version(text: str) -> str:
 def requires_python(text: str | None) -> str | None:
     """A version range, or None."""
     try:
-        return None if text is None else str(SpecifierSet(text))
+        return None if text is None else str(SpecifierSet(line(text)))
     except InvalidSpecifier:
         raise ValueError("is no version range, such as >=3.11") from None
 

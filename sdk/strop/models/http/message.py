@@ -46,17 +46,21 @@ class Url:
         try:
             parts = urlsplit(text)
             port = parts.port
+            host = _ascii_host(parts.hostname or "")
         except ValueError as error:
             raise ConfigError(f"{text!r} is no address: {error}") from error
-        if parts.scheme not in _PORTS or not parts.hostname:
+        if parts.scheme not in _PORTS or not host or " " in host or port == 0:
             raise ConfigError(f"{text!r} is no address: write it as http://host:port/path")
         if parts.username is not None:
             raise ConfigError(f"the address of {parts.hostname} holds a password: use `api_key`")
         target = parts.path or "/"
         if parts.query:
             target += f"?{parts.query}"
-        host = parts.hostname.encode("idna").decode() if not parts.hostname.isascii() else None
-        return Url(parts.scheme, host or parts.hostname, port or _PORTS[parts.scheme], target)
+        return Url(parts.scheme, host, port or _PORTS[parts.scheme], target)
+
+
+def _ascii_host(name: str) -> str:
+    return name if name.isascii() else name.encode("idna").decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from strop.errors import ModelReplyError
 from strop.types import Usage
 
 _ID_PREFIX = "token_id:"
+_MAX_COUNT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,9 @@ def read_usage(counts: Any, tokens: Tokens | None = None) -> Usage | None:
 
 
 def count_of(value: Any) -> int:
-    """A count that an engine sent, ≥ 0; 0 for what is no number."""
-    is_number = isinstance(value, int | float) and math.isfinite(value)
-    return max(0, int(value)) if is_number else 0
+    """A count that an engine sent, ≥ 0; 0 for what is no number, or beyond every real count."""
+    is_count = isinstance(value, int | float) and 0 <= value <= _MAX_COUNT
+    return int(value) if is_count else 0
 
 
 def _is_all(counts: Any, entries: Sequence[Any] | None) -> bool:
@@ -134,6 +135,6 @@ def _pack_logprobs(logprobs: Sequence[Any] | None) -> array[float] | None:
         return None
     try:
         packed = array("f", logprobs)
-    except TypeError:
+    except (TypeError, OverflowError):
         return None
     return packed if all(map(math.isfinite, packed)) else None
