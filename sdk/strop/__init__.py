@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from strop.hub.load import load
     from strop.hub.refs import EnvRef
     from strop.limits import TimeLimits
+    from strop.mixture import Mixture
     from strop.models.openai import OpenAIModel
     from strop.models.scripted import ScriptedModel
     from strop.reward_function import Reward, group_reward, metric, reward
     from strop.runner import RunPlan, run
+    from strop.serve.client import RemoteEnvironment
+    from strop.serve.intercept import AgentEpisode, Program
     from strop.sync import run_sync
     from strop.task import Task, TaskSet
     from strop.tools import tool
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "AgentEpisode": "serve.intercept",
     "Attempt": "attempt",
     "Completion": "types",
     "End": "types",
@@ -45,9 +49,12 @@ _HOMES = {
     "Episode": "episode",
     "Failure": "trajectory",
     "Message": "types",
+    "Mixture": "mixture",
     "Model": "types",
     "OpenAIModel": "models.openai",
     "Part": "types",
+    "Program": "serve.intercept",
+    "RemoteEnvironment": "serve.client",
     "Report": "evaluation",
     "Reward": "reward_function",
     "RunPlan": "runner",
@@ -75,6 +82,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AgentEpisode",
     "Attempt",
     "Completion",
     "End",
@@ -83,9 +91,12 @@ __all__ = [
     "Episode",
     "Failure",
     "Message",
+    "Mixture",
     "Model",
     "OpenAIModel",
     "Part",
+    "Program",
+    "RemoteEnvironment",
     "Report",
     "Reward",
     "RunPlan",
