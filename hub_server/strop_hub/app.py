@@ -10,6 +10,7 @@ from fastapi import FastAPI
 
 from strop_hub.accounts import routes as accounts
 from strop_hub.accounts.token_use import FLUSH_INTERVAL_S
+from strop_hub.changes import routes as changes
 from strop_hub.errors import HubError
 from strop_hub.http import problems, status
 from strop_hub.http.body_limit import BodyLimitMiddleware
@@ -21,6 +22,7 @@ from strop_hub.publish import legacy_routes as legacy
 from strop_hub.publish import routes as publish
 from strop_hub.publish.staging import sweep
 from strop_hub.registry import routes as registry
+from strop_hub.releases import routes as releases
 from strop_hub.settings import Settings
 from strop_hub.web import routes as web
 
@@ -46,7 +48,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.hub = hub
     problems.add_handlers(app)
-    for part in (status, accounts, publish, legacy, registry, web):
+    for part in (status, accounts, publish, legacy, releases, changes, registry, web):
         app.include_router(part.router)
     app.add_middleware(IndexApp, hub=hub)
     app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_json_bytes)

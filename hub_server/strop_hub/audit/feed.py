@@ -11,7 +11,11 @@ PUBLIC_SERIAL = "public_serial"
 
 
 def append_event(
-    session: Session, environment: Environment, action: str, version: str | None = None
+    session: Session,
+    environment: Environment,
+    action: str,
+    version: str | None = None,
+    **details: str,
 ) -> Event:
     """Note a change in the writing transaction that makes it.
 
@@ -24,6 +28,7 @@ def append_event(
         action=action,
         environment_id=environment.id,
         version=version,
+        details=details,
     )
     session.add(event)
     postgres.notify(session.connection())

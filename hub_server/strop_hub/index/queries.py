@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, bindparam, exists, func, select
 from sqlalchemy.orm import Session
 
-from strop.hub.wire import FileKind
+from strop.hub.wire import EnvironmentStatus, FileKind
 from strop_hub.auth import Caller, visible_to
 from strop_hub.index.pages import IndexFile, Standing
 from strop_hub.models import (
     Claim,
     Environment,
-    EnvironmentStatus,
     Event,
     File,
     Owner,

@@ -4,12 +4,12 @@ from strop_hub.models.audit import AuditLine
 from strop_hub.models.environment import (
     Claim,
     Environment,
-    EnvironmentStatus,
     EnvironmentTag,
     Visibility,
 )
 from strop_hub.models.feed import Counter, Event
 from strop_hub.models.owner import Membership, Owner, OwnerKind, Role, Token, User
+from strop_hub.models.release import Purge, TagMove, VersionTag
 from strop_hub.models.version import SHOWN, File, Tombstone, Version, VersionStatus
 
 __all__ = [
@@ -18,18 +18,20 @@ __all__ = [
     "Claim",
     "Counter",
     "Environment",
-    "EnvironmentStatus",
     "EnvironmentTag",
     "Event",
     "File",
     "Membership",
     "Owner",
     "OwnerKind",
+    "Purge",
     "Role",
+    "TagMove",
     "Token",
     "Tombstone",
     "User",
     "Version",
     "VersionStatus",
+    "VersionTag",
     "Visibility",
 ]

@@ -6,6 +6,7 @@ from enum import StrEnum
 from sqlalchemy import JSON, ForeignKey, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from strop.hub.wire import EnvironmentStatus
 from strop_hub.db import Base, now
 from strop_hub.models.owner import Owner
 
@@ -16,18 +17,6 @@ class Visibility(StrEnum):
     PUBLIC = "public"
     PRIVATE = "private"
     """Only the owner's members; everybody else cannot learn that it exists."""
-
-
-class EnvironmentStatus(StrEnum):
-    """How its owner, or the hub, wants an environment to be taken. Source: PEP 792."""
-
-    ACTIVE = "active"
-    DEPRECATED = "deprecated"
-    """Still served and extended; another should be used."""
-    ARCHIVED = "archived"
-    """Served, and closed for new versions."""
-    QUARANTINED = "quarantined"
-    """Neither extended nor served: it may do harm."""
 
 
 class Environment(Base):

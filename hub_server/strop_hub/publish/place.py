@@ -6,13 +6,12 @@ from packaging.utils import canonicalize_version
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from strop.hub.wire import Scope
+from strop.hub.wire import EnvironmentStatus, Scope
 from strop_hub.auth import Caller, recognise_again, require
 from strop_hub.db import now
 from strop_hub.errors import ArchivedError, QuarantinedError, VersionClosedError
 from strop_hub.models import (
     Environment,
-    EnvironmentStatus,
     Owner,
     Version,
     VersionStatus,

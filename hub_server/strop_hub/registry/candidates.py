@@ -1,7 +1,7 @@
 """What a resolution chooses from: loaded in a few statements, however many references ask."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from packaging.utils import canonicalize_version
@@ -9,9 +9,10 @@ from packaging.version import Version as Number
 from sqlalchemy import ColumnElement, select, tuple_
 from sqlalchemy.orm import Session
 
-from strop.hub.refs import EnvRef
+from strop.hub.refs import LATEST, EnvRef
+from strop.hub.wire import EnvironmentStatus
 from strop_hub.auth import Caller, visible_to
-from strop_hub.models import Environment, Owner, Version, VersionStatus
+from strop_hub.models import SHOWN, Environment, Owner, Version, VersionStatus, VersionTag
 from strop_hub.registry.queries import has_versions
 
 _CHUNK = 400
@@ -31,6 +32,8 @@ class Candidate:
     requires_python: str | None
     is_yanked: bool
     yank_reason: str | None
+    is_quarantined: bool = False
+    quarantine_reason: str | None = None
 
     @cached_property
     def number(self) -> Number:
@@ -44,8 +47,19 @@ class Shelf:
 
     environment_id: int
     latest_id: int | None
+    status: EnvironmentStatus = EnvironmentStatus.ACTIVE
+    status_reason: str | None = None
+    tags: dict[str, str] = field(default_factory=dict)
+    """The versions that tags point to, of those tags that were asked for."""
     candidates: dict[int, Candidate] = field(default_factory=dict)
     is_whole: bool = False
+
+    def untagged(self, reference: EnvRef) -> EnvRef:
+        """A reference by tag as one to the version that the tag points to."""
+        version = self.tags.get(reference.tag or "")
+        return (
+            reference if version is None else replace(reference, tag=None, version=Number(version))
+        )
 
     @property
     def newest_first(self) -> list[Candidate]:
@@ -66,13 +80,20 @@ def load_shelves(
     shelves: dict[str, Shelf] = {}
     for start in range(0, len(names), _CHUNK):
         statement = (
-            select(Owner.name, Environment.name, Environment.id, Environment.latest_version_id)
+            select(
+                Owner.name,
+                Environment.name,
+                Environment.id,
+                Environment.latest_version_id,
+                Environment.status,
+                Environment.status_reason,
+            )
             .join(Environment.owner)
             .where(tuple_(Owner.name, Environment.name).in_(names[start : start + _CHUNK]))
             .where(visible_to(caller), has_versions())
         )
-        for owner, name, environment_id, latest_id in session.execute(statement):
-            shelves[f"{owner}/{name}"] = Shelf(environment_id, latest_id)
+        for owner, name, key, latest, status, reason in session.execute(statement):
+            shelves[f"{owner}/{name}"] = Shelf(key, latest, status, reason)
     known = [reference for reference in wanted if reference.full_name in shelves]
     for start in range(0, len(known), _CHUNK):
         _fill(session, shelves, known[start : start + _CHUNK])
@@ -88,6 +109,8 @@ def fill_whole(session: Session, shelf: Shelf) -> None:
 
 def _fill(session: Session, shelves: dict[str, Shelf], references: list[EnvRef]) -> None:
     whole, exact, latest = set(), set(), set()
+    _load_tags(session, shelves, references)
+    references = [shelves[one.full_name].untagged(one) for one in references]
     by_digest: list[ColumnElement[bool]] = []
     for reference in references:
         shelf = shelves[reference.full_name]
@@ -115,6 +138,23 @@ def _fill(session: Session, shelves: dict[str, Shelf], references: list[EnvRef])
         _put(session, {shelf.environment_id: shelf for shelf in shelves.values()}, condition)
 
 
+def _load_tags(session: Session, shelves: dict[str, Shelf], references: list[EnvRef]) -> None:
+    wanted = {
+        (shelves[one.full_name].environment_id, one.tag): shelves[one.full_name]
+        for one in references
+        if one.tag not in (None, LATEST)
+    }
+    if not wanted:
+        return
+    statement = (
+        select(VersionTag.environment_id, VersionTag.tag, Version.version)
+        .join(Version, Version.id == VersionTag.version_id)
+        .where(tuple_(VersionTag.environment_id, VersionTag.tag).in_(sorted(wanted)))
+    )
+    for environment_id, tag, version in session.execute(statement):
+        wanted[environment_id, tag].tags[tag] = version
+
+
 def _put(session: Session, shelves: dict[int, Shelf], condition: ColumnElement[bool]) -> None:
     statement = select(
         Version.id,
@@ -126,7 +166,9 @@ def _put(session: Session, shelves: dict[int, Shelf], condition: ColumnElement[b
         Version.requires_python,
         Version.yanked_at,
         Version.yank_reason,
-    ).where(condition, Version.status == VersionStatus.VISIBLE)
+        Version.status,
+        Version.quarantine_reason,
+    ).where(condition, Version.status.in_(SHOWN))
     for row in session.execute(statement):
         found = Candidate(
             id=row.id,
@@ -138,5 +180,7 @@ def _put(session: Session, shelves: dict[int, Shelf], condition: ColumnElement[b
             requires_python=row.requires_python,
             is_yanked=row.yanked_at is not None,
             yank_reason=row.yank_reason,
+            is_quarantined=row.status is VersionStatus.QUARANTINED,
+            quarantine_reason=row.quarantine_reason,
         )
         shelves[found.environment_id].candidates[found.id] = found

@@ -7,7 +7,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version as Number
 
 from strop.hub.refs import LATEST, EnvRef
-from strop_hub.registry.candidates import Candidate
+from strop.hub.wire import EnvironmentStatus
+from strop_hub.registry.candidates import Candidate, Shelf
 
 _MIN_YANKED_SHOWN = 3
 
@@ -63,6 +64,7 @@ def choose(wanted: Wanted, newest_first: list[Candidate]) -> Candidate:
     matching = [found for found in newest_first if _matches(wanted, found)]
     if not matching:
         raise UnresolvableError("version_not_found", _describe_nothing(wanted, newest_first))
+    matching = _without_quarantined(wanted, matching)
     usable = [found for found in matching if not found.is_yanked]
     if any(is_exact(reference) for reference in wanted.references):
         usable = usable or matching
@@ -81,8 +83,30 @@ def choose(wanted: Wanted, newest_first: list[Candidate]) -> Candidate:
     return next((found for found in fitting if not found.is_prerelease), fitting[0])
 
 
-def warnings_about(chosen: Candidate, full_name: str) -> list[str]:
+def refuse_quarantined_shelf(shelf: Shelf, full_name: str) -> None:
+    """Refuse every version of an environment that may do harm.
+
+    Raises:
+        UnresolvableError: It is quarantined.
+    """
+    if shelf.status is EnvironmentStatus.QUARANTINED:
+        reason = f": {shelf.status_reason}" if shelf.status_reason else ""
+        raise UnresolvableError(
+            "environment_quarantined",
+            f"`{full_name}` is quarantined{reason}. Use another environment, or ask its owner.",
+        )
+
+
+def warnings_about(chosen: Candidate, full_name: str, shelf: Shelf) -> list[str]:
     """What whoever gets this version should know."""
+    warnings = _yank_warnings(chosen, full_name)
+    if shelf.status is not EnvironmentStatus.ACTIVE:
+        reason = f": {shelf.status_reason}" if shelf.status_reason else ""
+        warnings.append(f"`{full_name}` is {shelf.status}{reason}.")
+    return warnings
+
+
+def _yank_warnings(chosen: Candidate, full_name: str) -> list[str]:
     if not chosen.is_yanked:
         return []
     reason = f": {chosen.yank_reason}" if chosen.yank_reason else ""
@@ -143,6 +167,19 @@ def _refuse_ambiguous_digest(reference: EnvRef, newest_first: list[Candidate]) -
         raise UnresolvableError(
             "digest_ambiguous", f"`{reference}` fits {listed}. Give more digits of the digest."
         )
+
+
+def _without_quarantined(wanted: Wanted, matching: list[Candidate]) -> list[Candidate]:
+    served = [found for found in matching if not found.is_quarantined]
+    if served:
+        return served
+    worst = matching[0]
+    reason = f": {worst.quarantine_reason}" if worst.quarantine_reason else ""
+    raise UnresolvableError(
+        "version_quarantined",
+        f"`{wanted.full_name}@{worst.text}` is quarantined{reason}. "
+        "Use another version, or ask its owner.",
+    )
 
 
 def _describe_nothing(wanted: Wanted, newest_first: list[Candidate]) -> str:

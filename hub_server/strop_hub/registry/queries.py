@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from packaging.utils import canonicalize_name
+from packaging.utils import canonicalize_name, canonicalize_version
+from packaging.version import Version as Number
 from sqlalchemy import ColumnElement, Integer, and_, case, exists, literal, or_, select
 from sqlalchemy.orm import Session
 
 from strop_hub.auth import Caller, visible_to
-from strop_hub.models import Environment, EnvironmentTag, File, Owner, Version, VersionStatus
+from strop_hub.models import SHOWN, Environment, EnvironmentTag, File, Owner, Tombstone, Version
 from strop_hub.pagination import invalid_cursor, read_cursor, write_cursor
 
 _NEAR_CANDIDATES = 200
@@ -52,8 +53,19 @@ def find_version(session: Session, environment_id: int, canonical: str) -> Versi
     return session.scalar(
         select(Version)
         .where(Version.environment_id == environment_id, Version.canonical_version == canonical)
-        .where(Version.status == VersionStatus.VISIBLE)
+        .where(Version.status.in_(SHOWN))
     )
+
+
+def is_deleted(session: Session, environment: Environment, number: Number) -> bool:
+    """Whether a version was there once."""
+    canonical = canonicalize_version(number, strip_trailing_zero=True)
+    statement = select(Tombstone.id).where(
+        Tombstone.owner_id == environment.owner_id,
+        Tombstone.name == environment.name,
+        Tombstone.canonical_version == canonical,
+    )
+    return session.scalar(statement) is not None
 
 
 def find_files(session: Session, version_ids: Iterable[int]) -> Sequence[File]:
@@ -69,7 +81,7 @@ def list_versions(
     statement = (
         select(Version)
         .where(Version.environment_id == environment_id)
-        .where(Version.status == VersionStatus.VISIBLE)
+        .where(Version.status.in_(SHOWN))
         .order_by(Version.sort_key.desc())
         .limit(limit + 1)
     )
@@ -127,7 +139,7 @@ def has_versions() -> ColumnElement[bool]:
     return or_(
         Environment.latest_version_id.is_not(None),
         exists()
-        .where(Version.environment_id == Environment.id, Version.status == VersionStatus.VISIBLE)
+        .where(Version.environment_id == Environment.id, Version.status.in_(SHOWN))
         .correlate(Environment),
     )
 

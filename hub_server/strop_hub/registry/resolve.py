@@ -31,6 +31,7 @@ from strop_hub.registry.choice import (
     Wanted,
     choose,
     is_exact,
+    refuse_quarantined_shelf,
     warnings_about,
 )
 
@@ -168,6 +169,9 @@ class _Resolution:
             if name not in self._missing:
                 self._missing[name] = self._describe_missing(references[0])
             raise UnresolvableError("not_found", self._missing[name])
+        refuse_quarantined_shelf(shelf, wanted.full_name)
+        references = tuple(shelf.untagged(one) for one in references)
+        wanted = Wanted(references, self._python_version)
         if not shelf.is_whole:
             try:
                 found = choose(wanted, shelf.newest_first)
@@ -202,6 +206,7 @@ class _Resolution:
                 self._shelves[name] = shelf
             else:
                 known.candidates.update(shelf.candidates)
+                known.tags.update(shelf.tags)
                 known.is_whole = known.is_whole or shelf.is_whole
 
     def _load_manifests(self, chosen: Iterable[Candidate]) -> None:
@@ -247,9 +252,14 @@ class _Resolution:
             source=by_kind.get(FileKind.SOURCE),
             manifest=self._manifests[found.id],
             requires=requires,
-            warnings=warnings_about(found, reference.full_name)
+            warnings=warnings_about(found, reference.full_name, self._shelf(reference))
             + [warning for required in requires for warning in required.warnings],
         )
+
+    def _shelf(self, reference: EnvRef) -> Shelf:
+        shelf = self._shelves[reference.full_name]
+        assert shelf is not None, "something was chosen from it"
+        return shelf
 
 
 def _parse(text: str) -> EnvRef | None:

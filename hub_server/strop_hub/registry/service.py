@@ -13,14 +13,15 @@ from strop.hub.refs import normalize_name
 from strop.hub.wire import (
     EnvironmentDetail,
     EnvironmentPage,
+    EnvironmentStatus,
     VersionDetail,
     VersionPage,
 )
 from strop_hub.auth import Caller
 from strop_hub.content import Content
-from strop_hub.errors import NotFoundError
+from strop_hub.errors import NotFoundError, QuarantinedError
 from strop_hub.hub import Hub
-from strop_hub.models import Environment, File, Version, Visibility
+from strop_hub.models import Environment, File, Version, VersionStatus, Visibility
 from strop_hub.registry import queries, views
 
 MAX_NEAR_NAMES = 3
@@ -97,6 +98,7 @@ def find_content(hub: Hub, caller: Caller, ref: tuple[str, str, str], filename: 
     with hub.database.read() as session:
         found = require_environment(session, caller, owner, name)
         row = require_version(session, found, normalize_name(owner), version)
+        refuse_quarantined(found, row, normalize_name(owner))
         files = queries.find_files(session, [row.id])
     file = next((file for file in files if file.filename == filename), None)
     if file is None:
@@ -107,6 +109,25 @@ def find_content(hub: Hub, caller: Caller, ref: tuple[str, str, str], filename: 
     is_public = found.visibility == Visibility.PUBLIC
     return Content(
         file.sha256, file.size_bytes, "application/octet-stream", is_public, file.filename
+    )
+
+
+def refuse_quarantined(environment: Environment, version: Version, owner: str) -> None:
+    """Refuse what may do harm.
+
+    Raises:
+        QuarantinedError: The environment is quarantined, or this version of it.
+    """
+    if environment.status is EnvironmentStatus.QUARANTINED:
+        what, reason = f"{owner}/{environment.name}", environment.status_reason
+    elif version.status is VersionStatus.QUARANTINED:
+        what = f"{owner}/{environment.name}@{version.version}"
+        reason = version.quarantine_reason
+    else:
+        return
+    raise QuarantinedError(
+        f"`{what}` is quarantined{f': {reason}' if reason else ''}. "
+        "Use another version, or ask its owner."
     )
 
 
@@ -160,6 +181,10 @@ def require_version(session: Session, environment: Environment, owner: str, text
         session, environment.id, canonicalize_version(number, strip_trailing_zero=True)
     )
     if found is None:
+        if queries.is_deleted(session, environment, number):
+            raise NotFoundError(
+                f"`{owner}/{environment.name}@{number}` was deleted. Use another version."
+            )
         newest, _ = queries.list_versions(session, environment.id, None, 5)
         there = ", ".join(version.version for version in newest)
         raise NotFoundError(

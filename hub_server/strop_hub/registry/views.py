@@ -11,7 +11,7 @@ from strop.hub.wire import (
     VersionDetail,
     VersionSummary,
 )
-from strop_hub.models import Environment, File, Version, Visibility
+from strop_hub.models import Environment, File, Version, VersionStatus, Visibility
 
 
 def environment_summary(
@@ -27,6 +27,8 @@ def environment_summary(
         is_private=environment.visibility == Visibility.PRIVATE,
         latest_version=latest,
         updated_at=environment.updated_at,
+        status=environment.status,
+        status_reason=environment.status_reason,
     )
 
 
@@ -46,6 +48,9 @@ def version_summary(version: Version, owner: str, name: str) -> VersionSummary:
         published_by=version.published_by,
         is_yanked=version.yanked_at is not None,
         yank_reason=version.yank_reason,
+        is_quarantined=version.status is VersionStatus.QUARANTINED,
+        quarantine_reason=version.quarantine_reason,
+        is_closed=version.closed_at is not None,
     )
 
 

@@ -1,0 +1,1 @@
+"""What happened, for mirrors and caches to follow."""

@@ -1,0 +1,1 @@
+"""What becomes of published versions: their standing, tags, deletion."""

@@ -1,0 +1,184 @@
+"""Delete versions, and purge what must not stay anywhere; their names are spent for ever."""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from strop.hub.wire import Scope
+from strop_hub.db import after_commit
+from strop_hub.hub import Hub
+from strop_hub.models import (
+    EnvironmentTag,
+    File,
+    Owner,
+    Purge,
+    TagMove,
+    Tombstone,
+    Version,
+    VersionTag,
+)
+from strop_hub.publish.latest import clean
+from strop_hub.releases.subject import Request, Subject, find_subject, require_administrator
+
+PURGE_LOG = "purges.jsonl"
+"""In the data folder, beside the database: a restored database must hear of later purges."""
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeRecord:
+    """One version that was purged."""
+
+    owner: str
+    name: str
+    version: str
+    sha256s: list[str]
+    reason: str
+
+
+def delete_versions(hub: Hub, request: Request, number: str | None) -> list[str]:
+    """Take a version, or with None all of them, away; gives which.
+
+    Their blobs go with the next collection.
+
+    Raises:
+        NotFoundError: It is not there, or not for the caller.
+        ForbiddenError: The caller is neither the owner nor an administrator.
+    """
+
+    def change(session: Session) -> list[str]:
+        subject = find_subject(session, request, Scope.ADMIN, also_admins=True)
+        gone = []
+        for version in _versions(session, subject, number):
+            _remove_rows(session, subject, version)
+            gone.append(version.version)
+        for text in gone:
+            subject.note(session, request.act, text)
+        return gone
+
+    return hub.database.write(change)
+
+
+def purge(hub: Hub, request: Request, number: str | None, reason: str) -> list[PurgeRecord]:
+    """Erase a version, or with None all of them: rows, blobs, metadata and pages.
+
+    Blobs that another version needs as well stay.
+
+    Raises:
+        NotFoundError: It is not there.
+        ForbiddenError: The caller is no administrator.
+    """
+
+    def change(session: Session) -> list[PurgeRecord]:
+        subject = find_subject(session, request, Scope.ADMIN, also_admins=True)
+        require_administrator(subject.caller)
+        records = []
+        for version in _versions(session, subject, number):
+            named = _blobs_of(session, version)
+            _remove_rows(session, subject, version)
+            record = PurgeRecord(
+                subject.owner.name, subject.environment.name, version.version, named, clean(reason)
+            )
+            by = subject.caller.name or ""
+            session.add(Purge(**asdict(record), purged_by=by))
+            records.append(record)
+        _forget_extracts(session, subject)
+        for record in records:
+            subject.note(session, request.act, record.version, reason=record.reason)
+        after_commit(session, lambda: erase(hub, records))
+        return records
+
+    return hub.database.write(change)
+
+
+def erase(hub: Hub, records: list[PurgeRecord]) -> None:
+    """Remove the blobs that purged versions named and no row names any more; it can be repeated."""
+    _append(hub.settings.data / PURGE_LOG, records)
+    named = {sha256 for record in records for sha256 in record.sha256s}
+    with hub.database.read() as session:
+        needed = set(_still_needed(session, named))
+    for sha256 in sorted(named - needed):
+        hub.storage.remove(sha256)
+
+
+def read_purges(data: Path) -> list[PurgeRecord]:
+    """Everything that was ever purged from a hub, whatever its database knows."""
+    log = data / PURGE_LOG
+    lines = log.read_text().splitlines() if log.is_file() else []
+    return [PurgeRecord(**json.loads(line)) for line in lines]
+
+
+def _versions(session: Session, subject: Subject, number: str | None) -> list[Version]:
+    if number is not None:
+        return [subject.version(session, number)]
+    statement = select(Version).where(Version.environment_id == subject.environment.id)
+    return list(session.scalars(statement.order_by(Version.sort_key)))
+
+
+def _remove_rows(session: Session, subject: Subject, version: Version) -> None:
+    size_bytes = session.scalar(
+        select(func.coalesce(func.sum(File.size_bytes), 0)).where(File.version_id == version.id)
+    )
+    tags = session.scalars(select(VersionTag).where(VersionTag.version_id == version.id)).all()
+    for tag in tags:
+        session.add(
+            TagMove(
+                environment_id=tag.environment_id, tag=tag.tag, moved_by=subject.caller.name or ""
+            )
+        )
+        session.delete(tag)
+    session.flush()
+    session.execute(delete(File).where(File.version_id == version.id))
+    session.execute(delete(Version).where(Version.id == version.id))
+    session.add(
+        Tombstone(
+            owner_id=subject.owner.id,
+            name=subject.environment.name,
+            canonical_version=version.canonical_version,
+        )
+    )
+    session.execute(
+        update(Owner)
+        .where(Owner.id == subject.owner.id)
+        .values(stored_bytes=Owner.stored_bytes - size_bytes)
+    )
+
+
+def _blobs_of(session: Session, version: Version) -> list[str]:
+    files = session.scalars(select(File).where(File.version_id == version.id)).all()
+    keys = {version.readme_sha256}
+    for file in files:
+        keys |= {file.sha256, file.metadata_sha256, file.provenance_sha256}
+    return sorted(key for key in keys if key is not None)
+
+
+def _still_needed(session: Session, keys: set[str]) -> set[str]:
+    files = select(File).where(
+        or_(File.sha256.in_(keys), File.metadata_sha256.in_(keys), File.provenance_sha256.in_(keys))
+    )
+    needed = set(
+        session.scalars(select(Version.readme_sha256).where(Version.readme_sha256.in_(keys)))
+    )
+    for file in session.scalars(files):
+        needed |= {file.sha256, file.metadata_sha256, file.provenance_sha256}
+    return {key for key in needed if key is not None}
+
+
+def _forget_extracts(session: Session, subject: Subject) -> None:
+    """What was shown of a purged version; what is left fills it in again."""
+    environment = subject.environment
+    environment.summary = environment.category = environment.search_text = ""
+    environment.tags = []
+    session.execute(delete(EnvironmentTag).where(EnvironmentTag.environment_id == environment.id))
+
+
+def _append(log: Path, records: list[PurgeRecord]) -> None:
+    known = {json.dumps(asdict(record)) for record in read_purges(log.parent)}
+    lines = [line for record in records if (line := json.dumps(asdict(record))) not in known]
+    with log.open("a") as file:
+        file.writelines(f"{line}\n" for line in lines)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,105 @@
+"""Deleted and purged versions: what goes, what stays for ever."""
+
+from pathlib import Path
+
+import pytest
+
+from strop.hub.wire import Scope
+from strop_hub.releases.deletion import read_purges
+from tests.factories import an_upload, sha256_of
+from tests.hub_server.author import Author, ask
+from tests.hub_server.releases.test_standing import call, page
+from tests.hub_server.running_hub import RunningHub
+
+
+@pytest.fixture
+def author(hub: RunningHub, tmp_path: Path) -> Author:
+    return Author.new(hub, tmp_path)
+
+
+def owner_token(author: Author) -> str:
+    return author.hub.new_token(author.owner, scopes=[Scope.ADMIN])
+
+
+def delete(author: Author, rest: str = "/versions/0.2.0") -> None:
+    response = call(author, "DELETE", rest, owner_token(author))
+    assert response.status_code == 204, response.text
+
+
+def test_a_deleted_version_is_gone_and_its_number_is_spent(author: Author, tmp_path: Path) -> None:
+    author.publish("maze", "0.1.0", "0.2.0")
+
+    delete(author)
+
+    gone = call(author, "GET", "/versions/0.2.0")
+    assert gone.status_code == 404
+    assert "was deleted" in gone.json()["detail"]
+    assert page(author)["versions"] == ["0.1.0"]
+    assert author.resolve(f"{author.owner}/maze")[0]["version"] == "0.1.0"
+    again = author.hub.push(
+        author.token, author.owner, an_upload(tmp_path / "again", version="0.2")
+    )
+    assert (again.status_code, again.json()["code"]) == (409, "version_deleted")
+
+
+def test_a_deleted_environment_cannot_be_told_from_one_that_never_was(
+    author: Author, tmp_path: Path
+) -> None:
+    author.publish("maze", "0.1.0", "0.2.0")
+
+    delete(author, "")
+
+    assert call(author, "GET", "").status_code == 404
+    assert ask(author.hub, "GET", f"/owners/{author.owner}/simple/maze/").status_code == 404
+    assert author.resolve(f"{author.owner}/maze")[0]["code"] == "not_found"
+    again = author.hub.push(author.token, author.owner, an_upload(tmp_path / "x", version="0.2.0"))
+    assert again.json()["code"] == "version_deleted"
+    higher = author.hub.push(author.token, author.owner, an_upload(tmp_path / "y", version="0.3"))
+    assert higher.status_code == 201
+
+
+def test_deleting_gives_the_owners_space_back(author: Author) -> None:
+    author.publish("maze", "0.1.0")
+    delete(author, "")
+    author.publish("maze", "0.2.0")
+
+    listed = call(author, "GET", "/versions").json()["items"]
+
+    assert [version["version"] for version in listed] == ["0.2.0"]
+
+
+def test_a_purge_erases_the_bytes_and_leaves_its_reason(author: Author) -> None:
+    author.publish("maze", "0.1.0")
+    (secret,) = author.publish("maze", "0.2.0", files={"maze.py": f"KEY = {author.owner!r}\n"})
+    wheel = next(file for file in secret["files"] if file["kind"] == "wheel")
+    blob = Path(wheel["sha256"])
+
+    body = {"version": "0.2.0", "reason": "a key got in"}
+    assert call(author, "POST", "/purge", owner_token(author), **body).status_code == 403
+    response = call(author, "POST", "/purge", author.hub.admin_token, **body)
+
+    assert response.status_code == 204, response.text
+    assert call(author, "GET", "/versions/0.2.0").status_code == 404
+    assert page(author)["versions"] == ["0.1.0"]
+    stored = {path.name for path in author.hub.settings.blobs.rglob("*") if path.is_file()}
+    assert blob.name[4:] not in stored
+    record = read_purges(author.hub.settings.data)[-1]
+    assert (record.owner, record.version, record.reason) == (author.owner, "0.2.0", "a key got in")
+    assert wheel["sha256"] in record.sha256s
+    changes = ask(author.hub, "GET", "/api/v1/changes?limit=1000").json()["items"]
+    (event,) = [one for one in changes if (one["owner"], one["action"]) == (author.owner, "purge")]
+    assert event["details"] == {"reason": "a key got in"}
+
+
+def test_a_purge_keeps_blobs_that_another_version_needs(author: Author, tmp_path: Path) -> None:
+    shared = an_upload(tmp_path, is_foreign=True)
+    other_owner, other_token = author.hub.new_user()
+    author.hub.push(author.token, author.owner, shared)
+    author.hub.push(other_token, other_owner, shared)
+
+    call(author, "POST", "/purge", author.hub.admin_token, reason="not mine to share")
+
+    path = f"/owners/{other_owner}/files/maze/{shared.wheel.name}"
+    kept = ask(author.hub, "GET", path)
+    assert kept.status_code == 200
+    assert kept.headers["etag"] == f'"{sha256_of(shared.wheel)}"'
