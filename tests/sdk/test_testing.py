@@ -197,6 +197,32 @@ def test_what_importing_starts_is_found(tmp_path: Path, line: str, check: str, t
     assert any(told in finding.message for finding in report.findings)
 
 
+@pytest.mark.parametrize(
+    "code",
+    ["open('left.txt', 'w').close()", "import tempfile; tempfile.mkdtemp()"],
+    ids=["beside", "temporary"],
+)
+def test_files_that_are_left_behind_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    loader = f"def load_environment():\n        {code}"
+    text = GOOD.replace("def load_environment():", loader)
+
+    report = check_project(a_project(tmp_path, text), "toy_env:load_environment")
+
+    assert verdicts(report)["files"] == "failed"
+
+
+def test_files_that_are_removed_again_are_no_fault(tmp_path: Path) -> None:
+    code = "import tempfile\n        with tempfile.NamedTemporaryFile() as f: f.write(b'x')"
+    text = GOOD.replace("def load_environment():", f"def load_environment():\n        {code}")
+
+    report = check_project(a_project(tmp_path, text), "toy_env:load_environment")
+
+    assert verdicts(report)["files"] == "ok"
+
+
 def test_reaching_for_a_network_is_found(tmp_path: Path) -> None:
     code = GOOD.replace(
         "def load_environment():",

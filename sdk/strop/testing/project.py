@@ -70,9 +70,18 @@ def _determinism(
 
 
 def _ask(request: dict[str, Any], hash_seed: str) -> dict[str, Any]:
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONDONTWRITEBYTECODE": "1"}
     # Files, not pipes: what the author's code leaves running must not keep us waiting.
-    with tempfile.TemporaryFile() as reply, tempfile.TemporaryFile() as output:
+    with (
+        tempfile.TemporaryFile() as reply,
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryDirectory(prefix="strop-check-") as folder,
+    ):
+        variables = {
+            "PYTHONHASHSEED": hash_seed,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            # A folder of its own shows what is left in it.
+            "TMPDIR": folder,
+        }
         number = reply.fileno()
         child = subprocess.Popen(
             [sys.executable, "-m", "strop.testing.worker", json.dumps(request), str(number)],
@@ -80,7 +89,7 @@ def _ask(request: dict[str, Any], hash_seed: str) -> dict[str, Any]:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=environment,
+            env={**os.environ, **variables},
             start_new_session=True,
         )
         try:

@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -25,12 +26,12 @@ def main(argv: list[str]) -> None:
     """Probe the environment that the request names."""
     request = json.loads(argv[0])
     reply = os.fdopen(int(argv[1]), "w", encoding="ascii")
-    touched = _watch_network()
+    touched, written = _watch()
     folder = Path(request["folder"])
     sys.path[:0] = [str(path) for path in (folder / "src", folder) if path.is_dir()]
     result: dict[str, Any] = {"findings": [], "measures": {}, "fingerprint": None, "error": None}
     try:
-        _probe(request, result, touched)
+        _probe(request, result, touched, written)
     except Exception as error:  # noqa: BLE001 - the boundary of author code
         result["error"] = f"{type(error).__name__}: {error}"
     json.dump(result, reply)
@@ -40,7 +41,9 @@ def main(argv: list[str]) -> None:
     os._exit(0)
 
 
-def _probe(request: dict[str, Any], result: dict[str, Any], touched: list[str]) -> None:
+def _probe(
+    request: dict[str, Any], result: dict[str, Any], touched: list[str], written: set[str]
+) -> None:
     from strop.testing.probes import run_probes
 
     before = _belongings()
@@ -57,6 +60,7 @@ def _probe(request: dict[str, Any], result: dict[str, Any], touched: list[str]) 
     result["findings"].append(_import_finding(before, after_import))
     result["findings"].append(_leak_finding(before, _belongings()))
     result["findings"].append(_network_finding(touched))
+    result["findings"].append(_file_finding(written))
 
 
 def _entry_point(text: str) -> Callable[..., Any]:
@@ -120,8 +124,24 @@ def _finding(check: str, verdict: str, message: str) -> dict[str, str]:
     return {"check": check, "verdict": verdict, "message": message[:_MESSAGE_CHARS]}
 
 
-def _watch_network() -> list[str]:
+def _file_finding(written: set[str]) -> dict[str, str]:
+    # An unnamed temporary file is an open of its folder.
+    left = sorted(path for path in written if os.path.isfile(path) and not _is_device(path))
+    left += sorted(str(path) for path in Path(tempfile.gettempdir()).iterdir())
+    if left:
+        message = f"It leaves files behind: {', '.join(left[:5])}. Remove them in `close`."
+        return _finding("files", "failed", message)
+    return _finding("files", "ok", "It leaves no file behind")
+
+
+def _is_device(path: str) -> bool:
+    return path.startswith(("/dev/", "/proc/"))
+
+
+def _watch() -> tuple[list[str], set[str]]:
+    """Hosts that are reached for and files that are opened for writing, from now on."""
     touched: list[str] = []
+    written: set[str] = set()
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "socket.getaddrinfo" and arguments[0] not in _OWN_NAMES:
@@ -130,9 +150,13 @@ def _watch_network() -> list[str]:
             host = str(arguments[1][0])
             if host not in _OWN_NAMES and not host.startswith("127."):
                 touched.append(host)
+        elif event == "open" and isinstance(arguments[0], str):
+            flags = arguments[2] if isinstance(arguments[2], int) else 0
+            if flags & (os.O_WRONLY | os.O_RDWR):
+                written.add(os.path.abspath(arguments[0]))
 
     sys.addaudithook(watch)
-    return touched
+    return touched, written
 
 
 _OWN_NAMES = (None, "", "localhost", "::1", b"localhost", "127.0.0.1")
