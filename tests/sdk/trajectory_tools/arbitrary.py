@@ -3,6 +3,7 @@
 from array import array
 from typing import get_args
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from strop import Attempt, Message, Part, Task, ToolCall, Trajectory, Usage
@@ -16,6 +17,9 @@ from strop.trajectory import (
     Timing,
 )
 from strop.types import EnvironmentIdentity, FinishReason, Role
+
+PATIENT = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""Whole trajectories take their time on a busy machine."""
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
 NUMBERS = st.floats(allow_nan=False)

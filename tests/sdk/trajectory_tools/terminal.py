@@ -1,5 +1,6 @@
 """A real terminal of a chosen size, with a person at it."""
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -69,6 +70,20 @@ class Terminal:
         while self._read(0.05):
             pass
         return self._process.returncode
+
+    def wait_until_open(self, path: Path) -> None:
+        """Until the command reads a file."""
+        end = time.monotonic() + _LIMIT_S
+        while path not in self._open_files():
+            assert time.monotonic() < end, f"{path} was never opened: {self.text!r}"
+            time.sleep(0.01)
+
+    def _open_files(self) -> set[Path]:
+        found = set()
+        for entry in Path(f"/proc/{self._process.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.add(entry.readlink())
+        return found
 
     def is_running(self) -> bool:
         """Whether the command goes on."""

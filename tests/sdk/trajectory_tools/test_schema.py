@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from strop import Attempt, Trajectory, Usage
@@ -19,7 +19,7 @@ from strop.trajectory_json import encode_line, from_json
 from strop.types import EnvironmentIdentity, FinishReason, Message, Part, Role
 from tests.architecture.tree import ROOT
 from tests.sdk.trajectories import a_trajectory
-from tests.sdk.trajectory_tools.arbitrary import trajectories
+from tests.sdk.trajectory_tools.arbitrary import PATIENT, trajectories
 
 OPEN = {"settings", "metadata", "metrics", "outcome", "stamps", "raw", "reference", "reply"}
 """Fields whose contents an environment decides."""
@@ -71,7 +71,7 @@ def test_it_uses_nothing_that_our_reader_passes_over() -> None:
 
 
 @given(trajectories())
-@settings(max_examples=150)
+@PATIENT
 def test_whatever_is_written_fits_and_holds_only_known_fields(trajectory: Trajectory) -> None:
     value = written(trajectory)
 
@@ -124,7 +124,7 @@ STRANGERS = st.sampled_from([None, True, -1, "x", "a===", [], {}, [1, 2, 3], {"k
 
 
 @given(trajectories(), PATHS, STRANGERS, st.booleans())
-@settings(max_examples=300)
+@PATIENT
 def test_our_reader_agrees_with_the_standard_one_on_broken_lines(
     trajectory: Trajectory, path: list[int], stranger: Any, is_removed: bool
 ) -> None:

@@ -74,6 +74,12 @@ def test_no_line_is_wider_than_the_terminal(run: Path, columns: int, what: str) 
     assert len(widths) > 5
 
 
+def test_the_terminal_knows_its_width_better_than_a_variable(run: Path) -> None:
+    with Terminal("eval", "view", run, "--no-pager", columns=50, COLUMNS="150") as terminal:
+        assert terminal.finish() == 0
+        assert max(map(cell_len, terminal.text.splitlines())) <= 50
+
+
 def test_a_wide_terminal_is_used(run: Path) -> None:
     with Terminal("eval", "view", run, "--task", "1", "--no-pager", columns=160) as terminal:
         terminal.finish()
@@ -126,7 +132,7 @@ def test_ctrl_c_while_a_large_file_is_read_stops_it(tmp_path: Path) -> None:
             writer.write(replace(trajectory, attempt=replace(trajectory.attempt, member=number)))
 
     with Terminal("eval", "view", path) as terminal:
-        assert terminal.is_running()
+        terminal.wait_until_open(path)
         terminal.press("\x03")
 
         assert terminal.finish() == 130

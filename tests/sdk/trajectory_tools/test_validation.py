@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from strop import Attempt, Trajectory
 from strop.review import validation
@@ -20,7 +20,7 @@ from strop.trajectory_file import TrajectoryWriter
 from strop.trajectory_json import encode_line
 from tests.sdk.cli.command import strop
 from tests.sdk.trajectories import a_trajectory
-from tests.sdk.trajectory_tools.arbitrary import trajectories
+from tests.sdk.trajectory_tools.arbitrary import PATIENT, trajectories
 
 Change = Callable[[Any], None]
 
@@ -41,7 +41,7 @@ def findings(path: Path) -> list[tuple[int, str]]:
 
 
 @given(trajectories())
-@settings(max_examples=150)
+@PATIENT
 def test_nothing_is_found_in_what_is_written(trajectory: Trajectory) -> None:
     assert list(meaning_problems(json.loads(encode_line(trajectory)))) == []
 

@@ -28,7 +28,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def view(*arguments: str | Path, **variables: Any) -> str:
-    finished = strop("eval", "view", *arguments, **variables)
+    finished = strop("eval", "view", *arguments, **{"COLUMNS": "100", **variables})
     assert finished.code == 0, finished.stderr
     return finished.stdout
 

@@ -20,6 +20,8 @@ from strop.cli.output import has_colours
 
 _PADDING = re.compile(r" +\n")
 
+_LEAST_COLUMNS = 20
+
 PLAIN_COLUMNS = 100
 """Width where there is no terminal and `COLUMNS` does not say."""
 
@@ -89,8 +91,9 @@ def _console(output: _Output) -> Console:
 
 def _columns() -> int:
     if sys.stdout.isatty():
-        return max(shutil.get_terminal_size().columns, 20)
-    return shutil.get_terminal_size((PLAIN_COLUMNS, 24)).columns
+        # The terminal itself: an inherited COLUMNS may be that of another one.
+        return max(os.get_terminal_size(sys.stdout.fileno()).columns, _LEAST_COLUMNS)
+    return max(shutil.get_terminal_size((PLAIN_COLUMNS, 24)).columns, _LEAST_COLUMNS)
 
 
 def _pager() -> list[str] | None:
