@@ -2,6 +2,7 @@
 #
 #   PYTHON=…  the interpreter that makes the virtual environment     VENV=…  where it goes
 #   JOBS=…    processes that run tests                               ARGS=…  handed to pytest
+#   MODEL=smollm2  a small real model on the processor instead of the demo's scripted one
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -10,6 +11,7 @@ SHELL := /bin/bash
 VENV ?= .venv
 JOBS ?= 2
 ARGS ?=
+MODEL ?=
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
 	then echo $$name; break; fi; done)
@@ -17,6 +19,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 # Installed once for each content of pyproject.toml, whatever a checkout does to its time.
 DIGEST := $(shell git hash-object pyproject.toml | cut -c1-12)
 HUB := $(VENV)/.installed-hub-$(DIGEST)
+LOCAL := $(VENV)/.installed-local-$(DIGEST)
 DEV := $(VENV)/.installed-dev-$(DIGEST)
 BIN := $(VENV)/bin
 INSTALL := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install -qq)
@@ -27,8 +30,8 @@ CHECKED := sdk hub_server environments migrations demo tests
 help: ## what there is
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
-demo: $(HUB) ## the whole journey on this machine: push, resolve, install, 64 rollouts
-	@$(BIN)/python -m demo.run
+demo: $(HUB) $(if $(MODEL),$(LOCAL)) ## the whole journey on this machine: push, resolve, install, 64 rollouts
+	@$(BIN)/python -m demo.run $(MODEL)
 
 hub: $(HUB) ## serve the hub that the demo filled
 	@$(BIN)/python -m demo.serve
@@ -82,6 +85,11 @@ $(HUB): | $(BIN)/python
 	@echo "Installing strop[hub] into $(VENV)"
 	@# A hub publishes the checkout that it runs from, which needs the build backend.
 	@$(INSTALL) -e '.[hub]' 'hatchling>=1.27'
+	@touch $@
+
+$(LOCAL): | $(HUB)
+	@echo "Installing strop[local] into $(VENV)"
+	@$(INSTALL) -e '.[local]'
 	@touch $@
 
 $(DEV): | $(BIN)/python

@@ -8,6 +8,9 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,8 @@ from strop import read_trajectories
 OWNER = "strop"
 REFERENCE = "strop/math-env@~=0.1"
 TASK_COUNT, GROUP_SIZE = 16, 4
+LOCAL_MAX_TOKENS = 128
+"""Of one completion of a model on this machine, which is slow and sometimes never ends."""
 
 
 class DemoError(Exception):
@@ -66,12 +71,46 @@ def make_environment(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def model_arguments() -> list[str]:
-    """A scripted policy that is partly right, or the endpoint that ``STROP_MODEL_URL`` names."""
+@contextmanager
+def choose_model(local_model: str | None) -> Iterator[list[str]]:
+    """The arguments that name the model: one of this machine, an endpoint's, or a script.
+
+    Without a local model the endpoint that ``STROP_MODEL_URL`` names is asked, else a scripted
+    policy that is partly right.
+    """
     url = os.environ.get("STROP_MODEL_URL")
-    if url is None:
-        return ["--model", "scripted:mixed"]
-    return ["--base-url", url, "--model", os.environ.get("STROP_MODEL") or first_model(url)]
+    if local_model is not None:
+        with serve_model(local_model) as served:
+            engine = ["--engine", served["engine"], "--max-tokens", str(LOCAL_MAX_TOKENS)]
+            yield ["--base-url", served["base_url"], "--model", served["model"], *engine]
+    elif url is None:
+        yield ["--model", "scripted:mixed"]
+    else:
+        yield ["--base-url", url, "--model", os.environ.get("STROP_MODEL") or first_model(url)]
+
+
+@contextmanager
+def serve_model(name: str) -> Iterator[dict[str, str]]:
+    """Serve a model on this machine until the block ends; gives what the command says of it.
+
+    Raises:
+        DemoError: It could not be served; the command has said why.
+    """
+    say(f"Serve {name} on this machine's processor")
+    command: list[str | Path] = [STROP, "model", "serve", name, "--json"]
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    with server, server.stdout as output:
+        try:
+            lines = iter(output.readline, "")
+            text = "".join([*takewhile(lambda line: line != "}\n", lines), "}"])
+            served = json.loads(text) if text.startswith("{") else {"error": {"message": text}}
+            if "error" in served:
+                raise DemoError(f"`strop model serve {name}` failed: {served['error']['message']}")
+            print(f"{served['model']} is at {served['base_url']}")
+            yield served
+        finally:
+            server.terminate()
 
 
 def first_model(url: str) -> str:
@@ -98,20 +137,26 @@ def show_rewards(file: Path) -> None:
         print(f"  task {key:>4}  {' '.join(rewards)}")
 
 
-def main() -> int:
-    """Run the demo; 0 when every step succeeded."""
+def main(local_model: str | None = None) -> int:
+    """Run the demo; 0 when every step succeeded.
+
+    Args:
+        local_model: One that `strop model serve` knows.
+    """
     # Without a handler a terminated demo would leave its hub behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = time.monotonic()
     folder = demo_folder()
-    say(f"A hub of our own in {_short(folder)}")
     try:
-        token = create_hub(folder)
-        with serve_hub(folder, port=int(os.environ.get("STROP_PORT", "0"))) as address:
-            os.environ.update(
-                STROP_HUB=address, STROP_TOKEN=token, STROP_CONFIG=str(folder / "config.toml")
-            )
-            out = travel(folder, address)
+        # First, so that a model that is not there is known before anything is made.
+        with choose_model(local_model) as model:
+            say(f"A hub of our own in {_short(folder)}")
+            token = create_hub(folder)
+            with serve_hub(folder, port=int(os.environ.get("STROP_PORT", "0"))) as address:
+                os.environ.update(
+                    STROP_HUB=address, STROP_TOKEN=token, STROP_CONFIG=str(folder / "config.toml")
+                )
+                out = travel(folder, address, model)
     except (DemoError, HubStartError, subprocess.CalledProcessError) as error:
         print(f"The demo stopped: {error}", file=sys.stderr)
         return 1
@@ -121,7 +166,7 @@ def main() -> int:
     return 0
 
 
-def travel(folder: Path, address: str) -> Path:
+def travel(folder: Path, address: str, model: Sequence[str]) -> Path:
     """From push to rewards; returns the file of the trajectories."""
     say(f"Push the environments of this repository to {address}")
     push_environments()
@@ -134,7 +179,7 @@ def travel(folder: Path, address: str) -> Path:
     say(f"{TASK_COUNT * GROUP_SIZE} rollouts there: {TASK_COUNT} tasks, {GROUP_SIZE} each")
     out = folder / "runs" / time.strftime("%Y%m%d-%H%M%S")
     counts = ["--tasks", str(TASK_COUNT), "--group-size", str(GROUP_SIZE)]
-    command: list[str | Path] = ["eval", "run", REFERENCE, *model_arguments(), *counts]
+    command: list[str | Path] = ["eval", "run", REFERENCE, *model, *counts]
     run_strop(*command, "--out", out, strop=python.with_name("strop"))
     show_rewards(out / "trajectories.jsonl")
     return out / "trajectories.jsonl"
@@ -147,4 +192,4 @@ def _short(value: str | Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:2]))

@@ -56,3 +56,26 @@ def test_a_terminated_demo_leaves_no_hub_behind() -> None:
     os.kill(demo.pid, signal.SIGTERM)
     demo.wait(60)
     assert not hubs_of(demo_folder())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_demo_plays_with_a_real_model_on_this_machine() -> None:
+    finished = subprocess.run([*DEMO, "smollm2"], cwd=ROOT, capture_output=True, text=True)
+
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    (line,) = [each for each in finished.stdout.splitlines() if each.startswith("Trajectories:")]
+    trajectories = read_trajectories(ROOT / line.split()[-1])
+    assert len(trajectories) == 64
+    for trajectory in trajectories:
+        assert trajectory.failure is None
+        assert trajectory.segments[-1].model == "smollm2"
+        assert len(trajectory.to_samples()) == 1
+
+
+def test_the_demo_stops_and_says_why_where_a_model_is_unknown() -> None:
+    finished = subprocess.run([*DEMO, "gpt-9"], cwd=ROOT, capture_output=True, text=True)
+
+    assert finished.returncode == 1
+    assert "The demo stopped: `strop model serve gpt-9` failed" in finished.stderr
+    assert not hubs_of(demo_folder())
