@@ -11,6 +11,7 @@ from anyio import CapacityLimiter
 
 from strop_hub.accounts.token_use import TokenUses
 from strop_hub.db import Database
+from strop_hub.leases import LeasedStorage
 from strop_hub.settings import Settings
 from strop_hub.storage import Storage, open_storage
 
@@ -63,7 +64,7 @@ class Hub:
             folder.mkdir(parents=True, exist_ok=True)
         os.chmod(settings.data, 0o700)
         database = Database.open(settings.database)
-        storage = open_storage(settings)
+        storage = LeasedStorage(open_storage(settings), database)
         return cls(settings, database, storage, Workers.of(settings), TokenUses(database))
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ _ON_SERVERS_DAILY = {
     "test_push_race",
     "test_push_rules",
     "test_serve",
+    "test_upkeep",
     "test_yank",
     "test_download",
     "test_environments",

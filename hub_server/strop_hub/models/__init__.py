@@ -8,11 +8,13 @@ from strop_hub.models.environment import (
     Visibility,
 )
 from strop_hub.models.feed import Counter, Event
+from strop_hub.models.lease import ALL_BLOBS, Lease
 from strop_hub.models.owner import Membership, Owner, OwnerKind, Role, Token, User
 from strop_hub.models.release import Purge, TagMove, VersionTag
 from strop_hub.models.version import SHOWN, File, Tombstone, Version, VersionStatus
 
 __all__ = [
+    "ALL_BLOBS",
     "SHOWN",
     "AuditLine",
     "Claim",
@@ -21,6 +23,7 @@ __all__ = [
     "EnvironmentTag",
     "Event",
     "File",
+    "Lease",
     "Membership",
     "Owner",
     "OwnerKind",

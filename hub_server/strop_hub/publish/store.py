@@ -27,20 +27,25 @@ def store(storage: Storage, candidate: Candidate) -> StoredParts:
         StorageUnavailableError: The store does not answer.
     """
     reach("publish.store")
+    metadata = candidate.facts.metadata
+    # The README may hold lone surrogates, which are no UTF-8.
+    readme = candidate.facts.readme.encode(errors="replace")
+    files = [candidate.wheel] if candidate.source is None else [candidate.wheel, candidate.source]
+    parts = StoredParts(_digest(metadata), _digest(readme) if readme else None)
+    made = [sha256 for sha256 in (parts.metadata_sha256, parts.readme_sha256) if sha256]
+    storage.lease([*(file.sha256 for file in files), *made])
     reach("publish.store-wheel")
     storage.put_file(candidate.wheel.sha256, candidate.wheel.path)
     reach("publish.store-metadata")
-    metadata_sha256 = _put(storage, candidate.facts.metadata)
+    storage.put_bytes(parts.metadata_sha256, metadata)
     reach("publish.store-source")
     if candidate.source is not None:
         storage.put_file(candidate.source.sha256, candidate.source.path)
     reach("publish.store-readme")
-    # The README may hold lone surrogates, which are no UTF-8.
-    readme = candidate.facts.readme.encode(errors="replace")
-    return StoredParts(metadata_sha256, _put(storage, readme) if readme else None)
+    if parts.readme_sha256 is not None:
+        storage.put_bytes(parts.readme_sha256, readme)
+    return parts
 
 
-def _put(storage: Storage, content: bytes) -> str:
-    sha256 = hashlib.sha256(content).hexdigest()
-    storage.put_bytes(sha256, content)
-    return sha256
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

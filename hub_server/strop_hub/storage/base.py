@@ -1,6 +1,6 @@
 """What the hub asks of a store of blobs (step: store)."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +22,16 @@ class Storage(Protocol):
 
     Methods block; routes call them in threads, under the limit for blobs.
     """
+
+    def lease(self, keys: Collection[str]) -> None:
+        """Keep collection away from blobs that are put soon; before anybody looks for them.
+
+        Without effect on a bare store, which collects nothing.
+
+        Raises:
+            StorageUnavailableError: Nobody can promise it now.
+        """
+        ...
 
     def put_file(self, sha256: str, path: Path) -> None:
         """Keep the bytes of the file at `path`, which nobody may write to any more.

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,9 @@ class FileStorage:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+
+    def lease(self, keys: Collection[str]) -> None:
+        """Without effect."""
 
     def put_file(self, sha256: str, path: Path) -> None:
         """Keep the bytes of the file at `path`; see `Storage.put_file`.

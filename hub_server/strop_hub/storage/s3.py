@@ -5,7 +5,7 @@ import hashlib
 import io
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -46,6 +46,9 @@ class S3Storage:
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._signer = signer
         self._small = SmallBlobs()
+
+    def lease(self, keys: Collection[str]) -> None:
+        """Without effect."""
 
     def put_file(self, sha256: str, path: Path) -> None:
         """Keep the bytes of the file at `path`; see `Storage.put_file`."""

@@ -8,6 +8,7 @@ import typer
 
 from strop.cli.hub_data import DataOption, hub_code, hub_group, read_settings
 from strop.cli.hub_people import organisation_app, token_app, user_app
+from strop.cli.hub_upkeep import add_upkeep
 from strop.cli.options import JsonOption
 from strop.cli.output import print_fields, print_message, print_result, print_warning
 
@@ -21,6 +22,7 @@ app = hub_group(
 app.add_typer(user_app)
 app.add_typer(token_app)
 app.add_typer(organisation_app)
+add_upkeep(app)
 
 
 @app.command(epilog="\b\nExample:\n  strop hub init --data ./hub --admin ada")

@@ -1,0 +1,1 @@
+"""What an operator does for a hub that is in use: verify, collect, back up, move."""

@@ -1,0 +1,130 @@
+"""Look after a hub: `strop hub migrate`, `verify`, `gc`, `backup`, `restore`, `export`, `import`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strop.cli.hub_data import DataOption, hub_code, read_settings
+from strop.cli.options import JsonOption
+from strop.cli.output import print_message, print_result
+
+if TYPE_CHECKING:
+    from strop_hub.hub import Hub
+    from strop_hub.upkeep.dump import Backup
+
+FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The backup's folder.")]
+
+
+def add_upkeep(app: typer.Typer) -> None:
+    """Add the commands to the group `hub`."""
+    app.command(epilog="\b\nExample:\n  strop hub migrate --data ./hub")(migrate)
+    app.command(epilog="\b\nExample:\n  strop hub verify --data ./hub")(verify)
+    app.command("gc", epilog="\b\nExample:\n  strop hub gc --grace-hours 24 --data ./hub")(collect)
+    app.command(epilog="\b\nExample:\n  strop hub backup ./backup --data ./hub")(backup)
+    app.command(epilog="\b\nExample:\n  strop hub restore ./backup --data ./new-hub")(restore)
+    app.command("export", epilog="\b\nExample:\n  strop hub export ./moved --data ./hub")(
+        export_hub
+    )
+    app.command("import", epilog="\b\nExample:\n  strop hub import ./moved --data ./new-hub")(
+        import_hub
+    )
+
+
+def migrate(data: DataOption = None, json: JsonOption = False) -> None:
+    """Bring the database to this version's schema; `serve` does it too."""
+    from strop_hub import migration
+
+    with _opened(data):
+        revision = migration.latest_revision()
+    show = f"The database has the schema {revision}."
+    print_result({"revision": revision}, is_json=json, show=lambda: print_message(show))
+
+
+def verify(data: DataOption = None, json: JsonOption = False) -> None:
+    """Read every blob again and compare every row with it; 1 when something differs."""
+    with _opened(data) as hub:
+        from strop_hub.upkeep.verify import verify as verify_hub
+
+        report = verify_hub(hub)
+
+    def show() -> None:
+        for difference in report.differences:
+            print_message(f"{difference.subject}: {difference.detail}")
+        print_message(
+            f"{len(report.differences)} differences; {report.version_count} versions, "
+            f"{report.blob_count} blobs, {report.read_bytes} bytes read, "
+            f"{report.orphan_count} orphans"
+        )
+
+    print_result(asdict(report), is_json=json, show=show)
+    if report.differences:
+        raise typer.Exit(1)
+
+
+def collect(
+    data: DataOption = None,
+    grace_hours: Annotated[
+        float, typer.Option("--grace-hours", min=0, help="How old an orphan must be.")
+    ] = 24,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Remove blobs that nothing names; the hub may serve meanwhile."""
+    with _opened(data) as hub:
+        from strop_hub.upkeep.collect import collect as collect_orphans
+
+        result = collect_orphans(hub, grace_s=grace_hours * 3600, is_trial=dry_run)
+    verb = "Would remove" if dry_run else "Removed"
+    show = (
+        f"{verb} {result.removed_count} orphans ({result.removed_bytes} bytes); "
+        f"{result.kept_count} are young or in use."
+    )
+    print_result(asdict(result), is_json=json, show=lambda: print_message(show))
+
+
+def backup(folder: FolderArgument, data: DataOption = None, json: JsonOption = False) -> None:
+    """Copy a hub into a folder while it serves; again into the same folder copies what is new."""
+    with _opened(data) as hub:
+        from strop_hub.upkeep.dump import back_up
+
+        result = back_up(hub, folder)
+    _show(result, f"Backed up into {folder}", is_json=json)
+
+
+def restore(folder: FolderArgument, data: DataOption = None, json: JsonOption = False) -> None:
+    """Make a hub of a backup; --data must be empty."""
+    with _opened(data) as hub:
+        from strop_hub.upkeep.dump import restore as restore_hub
+
+        result = restore_hub(hub, folder)
+    _show(result, f"Restored from {folder}", is_json=json)
+
+
+def export_hub(folder: FolderArgument, data: DataOption = None, json: JsonOption = False) -> None:
+    """Write a hub in the form that every database and store can import."""
+    backup(folder, data, json)
+
+
+def import_hub(folder: FolderArgument, data: DataOption = None, json: JsonOption = False) -> None:
+    """Fill an empty hub, on whatever database and store, from an export."""
+    restore(folder, data, json)
+
+
+@contextmanager
+def _opened(data: Path | None) -> Iterator["Hub"]:
+    with hub_code():
+        from strop_hub.admin import open_hub
+
+        settings = read_settings(data)
+    with open_hub(settings) as hub:
+        yield hub
+
+
+def _show(result: "Backup", act: str, *, is_json: bool) -> None:
+    rows = sum(result.row_counts.values())
+    text = f"{act}: {rows} rows, {result.blob_count} blobs, {result.copied_count} of them new."
+    print_result(asdict(result), is_json=is_json, show=lambda: print_message(text))
