@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from strop.cli.hub_data import DataOption, hub_code, hub_group, read_settings
+from strop.cli.hub_moderation import app as moderation_app
 from strop.cli.hub_people import organisation_app, token_app, user_app
-from strop.cli.hub_upkeep import add_upkeep
 from strop.cli.options import JsonOption
 from strop.cli.output import print_fields, print_message, print_result, print_warning
 
@@ -19,10 +19,10 @@ app = hub_group(
     "  strop hub init --data ./hub --admin ada\n"
     "  strop hub serve --data ./hub --port 8000",
 )
+app.add_typer(moderation_app)
 app.add_typer(user_app)
 app.add_typer(token_app)
 app.add_typer(organisation_app)
-add_upkeep(app)
 
 
 @app.command(epilog="\b\nExample:\n  strop hub init --data ./hub --admin ada")

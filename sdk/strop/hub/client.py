@@ -202,6 +202,26 @@ class HubClient:
         """The environment's page in the catalog."""
         return f"{self.base_url}/{quote(owner)}/{quote(name)}"
 
+    def ask(
+        self, shape: type[_Shape], method: str, parts: Sequence[str], body: Wire | None = None
+    ) -> _Shape:
+        """Send one request to an address of the API and read the answer as `shape`.
+
+        Args:
+            shape: What the hub answers with.
+            method: GET, PUT, POST or DELETE.
+            parts: The parts of the address behind ``/api/v1``, unescaped.
+            body: What goes along.
+        """
+        content = {} if body is None else {"json": body.model_dump(mode="json")}
+        return self._call(shape, method, self._url(*parts), **content)
+
+    def tell(self, method: str, parts: Sequence[str], body: Wire | None = None) -> None:
+        """As `ask`, for addresses that answer with nothing."""
+        content = {} if body is None else {"json": body.model_dump(mode="json")}
+        url = self._url(*parts)
+        self._transport.send(lambda: self._transport.build(method, url, **content))
+
     def _url(self, *parts: str) -> str:
         return f"{self.base_url}{API_PREFIX}/" + "/".join(quote(part, safe="") for part in parts)
 
