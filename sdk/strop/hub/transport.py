@@ -115,7 +115,7 @@ class Transport:
     def wait(self, attempt: int, retry_after: str | None = None) -> None:
         """Sleep before the try after the `attempt`-th, counted from 1."""
         backoff_s = 0.25 * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - jitter
-        if retry_after is not None and retry_after.isdecimal():
+        if retry_after is not None and retry_after.isascii() and retry_after.isdigit():
             backoff_s = max(backoff_s, float(retry_after))
         time.sleep(min(backoff_s, _MAX_BACKOFF_S))
 
