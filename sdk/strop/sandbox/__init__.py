@@ -16,15 +16,16 @@ if TYPE_CHECKING:
         Transport,
     )
     from strop.sandbox.choose import Probe, open_backend
-    from strop.sandbox.client import Backend, Entry, Sandbox
+    from strop.sandbox.client import Backend
     from strop.sandbox.job import Job
+    from strop.sandbox.room import Entry, Sandbox
     from strop.sandbox.session import SessionResult
 
 _HOMES = {
     "Backend": "client",
     "open_backend": "choose",
     "Probe": "choose",
-    "Entry": "client",
+    "Entry": "room",
     "Job": "job",
     "SessionResult": "session",
     "Capabilities": "base",
@@ -32,7 +33,7 @@ _HOMES = {
     "Level": "base",
     "Limits": "base",
     "Profile": "base",
-    "Sandbox": "client",
+    "Sandbox": "room",
     "SandboxSpec": "base",
     "Transport": "base",
 }

@@ -13,8 +13,9 @@ from typing import Self
 
 from strop.errors import SandboxError
 from strop.sandbox.base import MEBIBYTE, ExecResult, Limits, Profile, SandboxSpec
-from strop.sandbox.client import Backend, Sandbox
+from strop.sandbox.client import Backend
 from strop.sandbox.junit import JUnitError, TestOutcome, read_junit
+from strop.sandbox.room import Sandbox
 
 ROOT = "work"
 """The tree's folder below the sandbox's own."""

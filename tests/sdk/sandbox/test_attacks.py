@@ -11,7 +11,7 @@ import pytest
 
 from strop.sandbox import Backend
 from tests.sdk.sandbox.attacks import ATTACKS, ONLY_NAMESPACES_STOP, Attack
-from tests.sdk.sandbox.conftest import NOBODY, TIGHT, Tier, open_tier, stub_pids, wait_for_idle
+from tests.sdk.sandbox.conftest import NOBODY, TIGHT, Tier, open_tier, wait_for_idle
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -73,5 +73,5 @@ async def test_an_attack_is_stopped(
     else:
         assert attack.is_stopped(result), result
     assert bystander.poll() is None
-    await wait_for_idle(stub_pids(backend))
+    await wait_for_idle(backend)
     assert list(canary.iterdir()) == []

@@ -28,7 +28,7 @@ async def _run_often(backend: Backend, count: int) -> dict[str, int]:
         result = await backend.run(f"print({index})")
         assert result.text == f"{index}\n"
     stubs = stub_pids(backend)
-    await wait_for_idle(stubs)
+    await wait_for_idle(backend)
     gc.collect()
     zygote = meter._children(stubs[0])[0]
     return {

@@ -5,7 +5,7 @@ import select
 import socket
 from typing import NoReturn
 
-from strop.sandbox.zygote import linux, meter, python, rootfs, supervisor, untrusted
+from strop.sandbox.zygote import cases, linux, meter, python, rootfs, supervisor, untrusted
 from strop.sandbox.zygote.place import Ground, Place
 
 _CHUNK_BYTES = 1 << 16
@@ -49,7 +49,7 @@ def _serve(job: socket.socket) -> None:
     received = supervisor.receive_request(job)
     if received is not None:
         child = untrusted.spawn(place, "local")
-        supervisor.supervise(supervisor.Run(job, place, child, *received, "local"))
+        cases.supervise(supervisor.Run(job, place, child, *received, "local"))
 
 
 def _pump(near: socket.socket) -> None:

@@ -2,15 +2,13 @@
 
 import os
 import resource
-import select
 import signal
 import socket
-import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from strop.sandbox.wire import CASE, HEADER, REQUEST, RESULT, Request, pack_result
+from strop.sandbox.wire import HEADER, REQUEST, RESULT, Request, pack_result
 from strop.sandbox.zygote import meter, rootfs, untrusted
 from strop.sandbox.zygote.place import Place
 from strop.sandbox.zygote.seccomp import SocketPolicy
@@ -21,8 +19,6 @@ _SIGXFSZ, _SIGXCPU = signal.SIGXFSZ, signal.SIGXCPU
 _OF_A_SHELL = 128
 """Added by a shell to the signal that ended its last command."""
 _REQUEST_S = 60.0
-_COMING_AND_GOING = 8
-"""How many of our own processes may start while a run lives, in tiers that share the user."""
 _STATUS_OF_LIMIT = {
     "wall_s": "timeout",
     "cpu_s": "timeout",
@@ -44,6 +40,11 @@ class Run:
     frame: bytes
     """The request as it came."""
     sockets: SocketPolicy
+
+    @property
+    def box(self) -> str | None:
+        """Its folder, where that is a mount of its own."""
+        return self.place.box if self.place.ground.has_namespaces else None
 
     @property
     def root(self) -> int | None:
@@ -78,33 +79,8 @@ def _receive_exactly(job: socket.socket, size: int) -> bytes:
     return bytes(buffer)
 
 
-def supervise(run: Run) -> None:
-    """Carry out a request and report; whatever it has started is dead afterwards."""
-    started_at = time.monotonic()
-    cases = run.request.cases
-    ground = run.place.ground
-    if cases is not None or not (ground.has_namespaces or ground.switches_user):
-        # What comes unchanged is passed on as it came: to write it anew takes longer.
-        emptied = None if cases is None else ()
-        limits = _real_limits(run)
-        run.frame = replace(run.request, limits=limits, cases=emptied).pack()
-    with suppress(BrokenPipeError):
-        run.child.send(run.frame)
-    if cases is None:
-        _supervise_one(run, run.request.stdin, started_at)
-    else:
-        _supervise_cases(run, cases)
-
-
-def _real_limits(run: Run) -> dict[str, float]:
-    """Raise the limit on processes by those that the kernel counts beside this run's."""
-    ground, limits = run.place.ground, dict(run.request.limits)
-    if not ground.has_namespaces and not ground.switches_user:
-        limits["pid_count"] += meter.count_threads(run.place.uid) + _COMING_AND_GOING
-    return limits
-
-
-def _supervise_one(run: Run, stdin: bytes, started_at: float) -> None:
+def supervise_one(run: Run, stdin: bytes, started_at: float) -> None:
+    """Follow the one run that was asked for, and report."""
     child = run.child
     watch = Watch(
         run.job,
@@ -113,7 +89,7 @@ def _supervise_one(run: Run, stdin: bytes, started_at: float) -> None:
         run.request,
         stdin,
         started_at,
-        measure=lambda: _measure(run),
+        measure=lambda: measure(run),
         send_signal=lambda number: _signal_group(child.pid, number),
     )
     child.stdin_fd = -1
@@ -122,17 +98,17 @@ def _supervise_one(run: Run, stdin: bytes, started_at: float) -> None:
     status, used = _reap(run, watch)
     if watch.ended_by == "client":
         return
-    head = _report(run, watch, status)
+    head = report(watch, status, run.box)
     head["wall_s"] = wall_s
     head["cpu_s"] = max(head["cpu_s"], used.ru_utime + used.ru_stime)
     head["peak_bytes"] = max(watch.peak_bytes, used.ru_maxrss * 1024)
-    trouble = _read_trouble(child.trouble_fd)
+    trouble = read_trouble(child.trouble_fd)
     if trouble:
         head["trouble"] = trouble
     blobs = [b"".join(output.kept) for output in watch.outputs.values()]
     if run.request.collect and not trouble:
         blobs.append(_collect(run))
-    _send(run.job, pack_result(RESULT, head, blobs))
+    send(run.job, pack_result(RESULT, head, blobs))
 
 
 def _reap(run: Run, watch: Watch) -> tuple[int, resource.struct_rusage]:
@@ -146,11 +122,17 @@ def _reap(run: Run, watch: Watch) -> tuple[int, resource.struct_rusage]:
     return status, used
 
 
-def _report(run: Run, watch: Watch, status: int) -> dict[str, Any]:
-    """Put how a run ended into words."""
+def report(watch: Watch, status: int, box: str | None) -> dict[str, Any]:
+    """Put how a run ended into words.
+
+    Args:
+        watch: What was seen of it.
+        status: As `os.wait` gives it.
+        box: The sandbox's folder, where it is a mount of its own that may be full.
+    """
     stdout, stderr = watch.outputs.values()
     code = os.waitstatus_to_exitcode(status)
-    limit = watch.ended_by or _limit_behind(run, code, stderr.kept)
+    limit = watch.ended_by or _limit_behind(code, stderr.kept, box)
     if limit is not None:
         word = _STATUS_OF_LIMIT[limit]
     else:
@@ -169,7 +151,7 @@ def _report(run: Run, watch: Watch, status: int) -> dict[str, Any]:
     }
 
 
-def _limit_behind(run: Run, code: int, stderr: list[bytes]) -> str | None:
+def _limit_behind(code: int, stderr: list[bytes], box: str | None) -> str | None:
     """Tell which limit the run itself ran into, where its end shows that."""
     if code == 0:
         return None
@@ -180,12 +162,13 @@ def _limit_behind(run: Run, code: int, stderr: list[bytes]) -> str | None:
     last_line = b"".join(stderr[-2:]).rstrip().rpartition(b"\n")[2]
     if last_line.startswith(b"MemoryError"):
         return "memory_bytes"
-    if run.place.ground.has_namespaces and rootfs.is_box_full(run.place.box):
+    if box is not None and rootfs.is_box_full(box):
         return "disk_bytes"
     return None
 
 
-def _measure(run: Run) -> meter.Usage:
+def measure(run: Run) -> meter.Usage:
+    """Add up what all of a run use."""
     used = meter.measure(meter.pids_below(run.root), int(run.request.limits["memory_bytes"]))
     dead = resource.getrusage(resource.RUSAGE_CHILDREN)
     return meter.Usage(used.memory_bytes, used.cpu_s + dead.ru_utime + dead.ru_stime)
@@ -193,10 +176,15 @@ def _measure(run: Run) -> meter.Usage:
 
 def _signal_group(pid: int, number: int) -> None:
     with suppress(OSError):
-        os.killpg(pid, number)
+        try:
+            os.killpg(pid, number)
+        except ProcessLookupError:
+            # It has not come to lead a group yet.
+            os.kill(pid, number)
 
 
-def _read_trouble(fd: int) -> str:
+def read_trouble(fd: int) -> str:
+    """Give why a run could not be prepared; empty when it could."""
     os.set_blocking(fd, False)
     with suppress(BlockingIOError):
         return os.read(fd, 4096).decode(errors="replace")
@@ -218,73 +206,7 @@ def _collect(run: Run) -> bytes:
     return b"".join(parts)[HEADER.size :]
 
 
-def _supervise_cases(run: Run, cases: tuple[bytes, ...]) -> None:
-    """Run the same code once for each stdin; a case that fails does not touch the others."""
-    for stdin in cases:
-        head, blobs = _supervise_case(run, stdin)
-        if head is None:
-            return
-        _send(run.job, pack_result(CASE, head, blobs))
-    run.child.requests.close()
-    meter.kill_below(run.root)
-    _send(run.job, pack_result(RESULT, {"status": "ok"}, []))
-
-
-def _supervise_case(run: Run, stdin: bytes) -> tuple[dict[str, Any] | None, list[bytes]]:
-    started_at = time.monotonic()
-    stdin_r, stdin_w = os.pipe2(os.O_CLOEXEC)
-    stdout_r, stdout_w = os.pipe2(os.O_CLOEXEC)
-    stderr_r, stderr_w = os.pipe2(os.O_CLOEXEC)
-    far = [stdin_r, stdout_w, stderr_w]
-    requests = run.child.requests
-    with suppress(OSError):
-        socket.send_fds(requests, [b"c"], far)
-    for fd in far:
-        os.close(fd)
-    watch = Watch(
-        run.job,
-        Streams(stdin_w, stdout_r, stderr_r),
-        requests.fileno(),
-        run.request,
-        stdin,
-        started_at,
-        measure=lambda: _measure(run),
-        send_signal=lambda _: None,
-    )
-    watch.run()
-    wall_s = watch.wall_s
-    spared = frozenset([run.child.pid])
-    if watch.ended_by is not None or len(meter.pids_below(run.root)) > 1:
-        meter.kill_below(run.root, spared)
-        meter.reap_orphans(spared)
-    watch.close()
-    for fd in (stdout_r, stderr_r):
-        os.close(fd)
-    if watch.ended_by == "client":
-        return None, []
-    head = _report_case(run, watch)
-    head["wall_s"] = wall_s
-    return head, [b"".join(output.kept) for output in watch.outputs.values()]
-
-
-def _report_case(run: Run, watch: Watch) -> dict[str, Any]:
-    """Read how the case ended from the process that forked it."""
-    requests = run.child.requests
-    is_ready = select.select([requests], [], [], 2.0)[0]
-    told = requests.recv(untrusted.EXIT.size, socket.MSG_WAITALL) if is_ready else b""
-    if len(told) < untrusted.EXIT.size:
-        # Code can kill the process that forked it, to its own harm only.
-        head = _report(run, watch, signal.SIGKILL)
-        trouble = _read_trouble(run.child.trouble_fd)
-        return {**head, "trouble": trouble} if trouble else head
-    status, user_s, system_s, peak_kilobytes = untrusted.EXIT.unpack(told)
-    head = _report(run, watch, status)
-    head["cpu_s"] = user_s + system_s
-    head["peak_bytes"] = max(watch.peak_bytes, peak_kilobytes * 1024)
-    return head
-
-
-def _send(job: socket.socket, frame: bytes) -> None:
+def send(job: socket.socket, frame: bytes) -> None:
     """Report to the client; one that has gone away, or reads nothing for long, misses it."""
     job.settimeout(_REQUEST_S)
     with suppress(OSError):

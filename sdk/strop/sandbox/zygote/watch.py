@@ -76,6 +76,7 @@ class Watch:
         self.started_at = started_at
         self.ended_by: str | None = None
         self.peak_bytes = 0
+        self.cpu_s = 0.0
         self.outputs = {
             streams.stdout_fd: Output(STDOUT),
             streams.stderr_fd: Output(STDERR),
@@ -245,9 +246,10 @@ class Watch:
             # The first look comes one tick after the start: what was used before it is at most
             # that tick on each core, and belongs to earlier cases for the greater part.
             self._cpu_before_s = max(0.0, used.cpu_s - (now - self.started_at))
+        self.cpu_s = used.cpu_s - self._cpu_before_s
         if used.memory_bytes > self._limits["memory_bytes"]:
             self.ended_by = "memory_bytes"
-        elif used.cpu_s - self._cpu_before_s > self._limits["cpu_s"]:
+        elif self.cpu_s > self._limits["cpu_s"]:
             self.ended_by = "cpu_s"
 
     def close(self) -> None:

@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from strop.sandbox.wire import RESULT, pack_result
-from strop.sandbox.zygote import linux, meter, place, rootfs, supervisor, untrusted
+from strop.sandbox.wire import HEADER, RESULT, Request, pack_result
+from strop.sandbox.zygote import cases, linux, meter, place, rootfs, supervisor, untrusted
 from strop.sandbox.zygote.place import Place
 from strop.sandbox.zygote.seccomp import SocketPolicy
 
@@ -21,14 +21,71 @@ _TICK_MS = 50
 DEFAULT_BOX = (64 << 20, 16384)
 
 
-def serve(calls: socket.socket, notes_fd: int, number: int, home: Place) -> NoReturn:
-    """Wait for one call, note that it was taken, and serve it to its end."""
+def serve_watched(ready: socket.socket, number: int, home: Place) -> NoReturn:
+    """Prepare, and be the first process of whatever the watcher puts in here."""
     try:
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
-        if home.ground.has_namespaces:
-            linux.unshare(linux.NEWNS)
-        else:
-            linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+        linux.unshare(linux.NEWNS)
+        place.prepare_box(home, DEFAULT_BOX)
+        child = untrusted.spawn(home, "none")
+        linux.prctl(linux.PR_SET_DUMPABLE, 0)
+        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        own = os.pidfd_open(os.getpid())
+        streams = (child.stdin_fd, child.stdout_fd, child.stderr_fd, child.trouble_fd)
+        fds = [far.fileno(), own, *streams, child.requests.fileno()]
+        socket.send_fds(ready, [number.to_bytes(4, "little")], fds)
+        for fd in (own, *streams):
+            os.close(fd)
+        for sock in (far, ready, child.requests):
+            sock.close()
+        _wait_watched(near, home, child)
+    finally:
+        os._exit(0)
+
+
+def _wait_watched(near: socket.socket, home: Place, child: untrusted.Child) -> None:
+    """Tell how the code ended, or take over a call that needs this process; then wait to die."""
+    poll = select.poll()
+    poll.register(near, select.POLLIN)
+    poll.register(child.pidfd, select.POLLIN)
+    while True:
+        for fd, _ in poll.poll():
+            if fd == child.pidfd:
+                _, status, used = os.wait4(child.pid, 0)
+                poll.unregister(fd)
+                exit_ = (status, used.ru_utime, used.ru_stime, used.ru_maxrss)
+                with suppress(OSError):
+                    near.send(untrusted.EXIT.pack(*exit_))
+            else:
+                message, fds, _, _ = socket.recv_fds(near, _LARGEST_MESSAGE_BYTES, 8)
+                if message:
+                    _take_over(message, fds, home, child)
+                return
+
+
+def _take_over(message: bytes, fds: list[int], home: Place, child: untrusted.Child) -> None:
+    *more, stdin_fd, stdout_fd, stderr_fd, trouble_fd, requests_fd = fds
+    requests = socket.socket(fileno=requests_fd)
+    whole = untrusted.Child(
+        child.pid, child.pidfd, stdin_fd, stdout_fd, stderr_fd, trouble_fd, requests
+    )
+    job = socket.socket(fileno=more[0])
+    if message.startswith(ROOM):
+        _answer(message, job, home, whole)
+        return
+    with open(more[1], "rb") as file:
+        file.seek(0)
+        frame = file.read()
+    request = Request.unpack(frame[HEADER.size :])
+    _fit_box(home, request.limits)
+    cases.supervise(supervisor.Run(job, home, whole, request, frame, "none"))
+
+
+def serve(calls: socket.socket, notes_fd: int, number: int, home: Place) -> NoReturn:
+    """Without namespaces: wait for one call, note that it was taken, and serve it to its end."""
+    try:
+        linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+        linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
         place.prepare_box(home, DEFAULT_BOX)
         child = untrusted.spawn(home, "none")
         linux.prctl(linux.PR_SET_DUMPABLE, 0)
@@ -39,8 +96,7 @@ def serve(calls: socket.socket, notes_fd: int, number: int, home: Place) -> NoRe
             os.close(notes_fd)
             _answer(message, socket.socket(fileno=fds[0]), home, child)
     finally:
-        if not home.ground.has_namespaces:
-            _leave_nothing(home)
+        _leave_nothing(home)
         os._exit(0)
 
 
@@ -64,7 +120,7 @@ def _answer(message: bytes, sock: socket.socket, home: Place, child: untrusted.C
         return
     request, frame = received
     _fit_box(home, request.limits)
-    supervisor.supervise(supervisor.Run(sock, home, child, request, frame, "none"))
+    cases.supervise(supervisor.Run(sock, home, child, request, frame, "none"))
 
 
 def _fit_box(home: Place, limits: Any) -> None:
@@ -153,7 +209,7 @@ class Room:
             if received is not None:
                 child = untrusted.spawn(home, self._sockets)
                 run = supervisor.Run(sock, home, child, *received, self._sockets)
-                supervisor.supervise(run)
+                cases.supervise(run)
         finally:
             if not self._home.ground.has_namespaces:
                 meter.kill_below(os.getpid())

@@ -1,0 +1,110 @@
+"""Carry out a request: one run, or many of the same code in forks of one process."""
+
+import os
+import select
+import signal
+import socket
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from strop.sandbox.wire import CASE, RESULT, pack_result
+from strop.sandbox.zygote import meter, untrusted
+from strop.sandbox.zygote.supervisor import Run, measure, read_trouble, report, send, supervise_one
+from strop.sandbox.zygote.watch import Streams, Watch
+
+_COMING_AND_GOING = 8
+"""How many of our own processes may start while a run lives, in tiers that share the user."""
+
+
+def supervise(run: Run) -> None:
+    """Carry out a request and report; whatever it has started is dead afterwards."""
+    started_at = time.monotonic()
+    cases = run.request.cases
+    ground = run.place.ground
+    if cases is not None or not (ground.has_namespaces or ground.switches_user):
+        # What comes unchanged is passed on as it came: to write it anew takes longer.
+        emptied = None if cases is None else ()
+        limits = _real_limits(run)
+        run.frame = replace(run.request, limits=limits, cases=emptied).pack()
+    with suppress(BrokenPipeError):
+        run.child.send(run.frame)
+    if cases is None:
+        supervise_one(run, run.request.stdin, started_at)
+    else:
+        _supervise_cases(run, cases)
+
+
+def _real_limits(run: Run) -> dict[str, float]:
+    """Raise the limit on processes by those that the kernel counts beside this run's."""
+    ground, limits = run.place.ground, dict(run.request.limits)
+    if not ground.has_namespaces and not ground.switches_user:
+        limits["pid_count"] += meter.count_threads(run.place.uid) + _COMING_AND_GOING
+    return limits
+
+
+def _supervise_cases(run: Run, cases: tuple[bytes, ...]) -> None:
+    """Run the same code once for each stdin; a case that fails does not touch the others."""
+    for stdin in cases:
+        head, blobs = _supervise_case(run, stdin)
+        if head is None:
+            return
+        send(run.job, pack_result(CASE, head, blobs))
+    run.child.requests.close()
+    meter.kill_below(run.root)
+    send(run.job, pack_result(RESULT, {"status": "ok"}, []))
+
+
+def _supervise_case(run: Run, stdin: bytes) -> tuple[dict[str, Any] | None, list[bytes]]:
+    started_at = time.monotonic()
+    stdin_r, stdin_w = os.pipe2(os.O_CLOEXEC)
+    stdout_r, stdout_w = os.pipe2(os.O_CLOEXEC)
+    stderr_r, stderr_w = os.pipe2(os.O_CLOEXEC)
+    far = [stdin_r, stdout_w, stderr_w]
+    requests = run.child.requests
+    with suppress(OSError):
+        socket.send_fds(requests, [b"c"], far)
+    for fd in far:
+        os.close(fd)
+    watch = Watch(
+        run.job,
+        Streams(stdin_w, stdout_r, stderr_r),
+        requests.fileno(),
+        run.request,
+        stdin,
+        started_at,
+        measure=lambda: measure(run),
+        send_signal=lambda _: None,
+    )
+    watch.run()
+    wall_s = watch.wall_s
+    spared = frozenset([run.child.pid])
+    if watch.ended_by is not None or len(meter.pids_below(run.root)) > 1:
+        meter.kill_below(run.root, spared)
+        meter.reap_orphans(spared)
+    watch.close()
+    for fd in (stdout_r, stderr_r):
+        os.close(fd)
+    if watch.ended_by == "client":
+        return None, []
+    head = _report_case(run, watch)
+    head["wall_s"] = wall_s
+    return head, [b"".join(output.kept) for output in watch.outputs.values()]
+
+
+def _report_case(run: Run, watch: Watch) -> dict[str, Any]:
+    """Read how the case ended from the process that forked it."""
+    requests = run.child.requests
+    is_ready = select.select([requests], [], [], 2.0)[0]
+    told = requests.recv(untrusted.EXIT.size, socket.MSG_WAITALL) if is_ready else b""
+    if len(told) < untrusted.EXIT.size:
+        # Code can kill the process that forked it, to its own harm only.
+        head = report(watch, signal.SIGKILL, run.box)
+        trouble = read_trouble(run.child.trouble_fd)
+        return {**head, "trouble": trouble} if trouble else head
+    status, user_s, system_s, peak_kilobytes = untrusted.EXIT.unpack(told)
+    head = report(watch, status, run.box)
+    head["cpu_s"] = user_s + system_s
+    head["peak_bytes"] = max(watch.peak_bytes, peak_kilobytes * 1024)
+    return head
