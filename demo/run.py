@@ -81,7 +81,8 @@ def choose_model(local_model: str | None) -> Iterator[list[str]]:
     url = os.environ.get("STROP_MODEL_URL")
     if local_model is not None:
         with serve_model(local_model) as served:
-            engine = ["--engine", served["engine"], "--max-tokens", str(LOCAL_MAX_TOKENS)]
+            limits = ["--max-tokens", str(LOCAL_MAX_TOKENS), "--concurrency", str(GROUP_SIZE)]
+            engine = ["--engine", served["engine"], *limits]
             yield ["--base-url", served["base_url"], "--model", served["model"], *engine]
     elif url is None:
         yield ["--model", "scripted:mixed"]
@@ -90,7 +91,7 @@ def choose_model(local_model: str | None) -> Iterator[list[str]]:
 
 
 @contextmanager
-def serve_model(name: str) -> Iterator[dict[str, str]]:
+def serve_model(name: str) -> Iterator[dict[str, Any]]:
     """Serve a model on this machine until the block ends; gives what the command says of it.
 
     Raises:
@@ -104,7 +105,9 @@ def serve_model(name: str) -> Iterator[dict[str, str]]:
         try:
             lines = iter(output.readline, "")
             text = "".join([*takewhile(lambda line: line != "}\n", lines), "}"])
-            served = json.loads(text) if text.startswith("{") else {"error": {"message": text}}
+            served: dict[str, Any] = (
+                json.loads(text) if text.startswith("{") else {"error": {"message": text}}
+            )
             if "error" in served:
                 raise DemoError(f"`strop model serve {name}` failed: {served['error']['message']}")
             print(f"{served['model']} is at {served['base_url']}")

@@ -42,7 +42,9 @@ def serve(
     context: Annotated[
         int, typer.Option("--context", min=64, help="Tokens of each, prompt and completion.")
     ] = 2048,
-    threads: Annotated[int, typer.Option("--threads", min=0, help="0 for one a processor.")] = 0,
+    threads: Annotated[
+        int, typer.Option("--threads", min=0, help="0 for one fewer than processors.")
+    ] = 0,
     offline: Annotated[
         bool, typer.Option("--offline", help="Fetch no weights; they must be here.")
     ] = False,

@@ -33,7 +33,8 @@ class LocalServer:
         port: 0 for any free one.
         slots: Completions in flight at once; further ones wait.
         context_tokens: Of each of them, prompt and completion together.
-        threads: 0 for as many as there are processors.
+        threads: 0 for one fewer than there are processors. They wait for each other, so that
+            one that has no processor to itself holds up all.
         template: Another chat template than that of the file.
         start_s: How long the weights may take to load.
 
@@ -76,7 +77,7 @@ class LocalServer:
             "port": port,
             "slots": slots,
             "context_tokens": context_tokens,
-            "threads": threads or os.cpu_count() or 1,
+            "threads": threads or max(1, (os.cpu_count() or 1) - 1),
             "template": template,
         }
         try:
