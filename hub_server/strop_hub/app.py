@@ -24,6 +24,7 @@ from strop_hub.publish.staging import sweep
 from strop_hub.registry import routes as registry
 from strop_hub.releases import routes as releases
 from strop_hub.settings import Settings
+from strop_hub.staging import routes as staging
 from strop_hub.web import routes as web
 
 logger = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.hub = hub
     problems.add_handlers(app)
-    for part in (status, accounts, publish, legacy, releases, changes, registry, web):
+    for part in (status, accounts, publish, legacy, staging, releases, changes, registry, web):
         app.include_router(part.router)
     app.add_middleware(IndexApp, hub=hub)
     app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_json_bytes)

@@ -112,6 +112,13 @@ class VersionClosedError(ConflictError):
     title = "The version is closed"
 
 
+class ReleaseClosedError(ConflictError):
+    """A staged release that was published, abandoned, or is too old."""
+
+    code = "release_closed"
+    title = "The release is closed"
+
+
 class MovedError(ConflictError):
     """The name is an earlier one of something; reads are sent on to its new name."""
 

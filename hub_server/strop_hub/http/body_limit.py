@@ -9,7 +9,7 @@ from strop.hub.wire import API_PREFIX
 
 _UPLOADS = re.compile(
     rf"{API_PREFIX}/owners/[^/]+/versions/?|(?:/owners/[^/]+)?/legacy/?"
-    rf"|{API_PREFIX}/sessions/[^/]+/files/?"
+    rf"|{API_PREFIX}/releases/[^/]+/files/?"
 )
 """Addresses whose bodies are streamed to disk, under limits of their own."""
 

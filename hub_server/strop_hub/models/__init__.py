@@ -11,6 +11,7 @@ from strop_hub.models.feed import Counter, Event
 from strop_hub.models.lease import ALL_BLOBS, Lease
 from strop_hub.models.owner import Membership, Owner, OwnerKind, Role, Token, User
 from strop_hub.models.release import Purge, TagMove, VersionTag
+from strop_hub.models.staging import ReleaseState, StagedFile, StagedRelease
 from strop_hub.models.version import SHOWN, File, Tombstone, Version, VersionStatus
 
 __all__ = [
@@ -28,7 +29,10 @@ __all__ = [
     "Owner",
     "OwnerKind",
     "Purge",
+    "ReleaseState",
     "Role",
+    "StagedFile",
+    "StagedRelease",
     "TagMove",
     "Token",
     "Tombstone",

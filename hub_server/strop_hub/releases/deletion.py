@@ -16,6 +16,7 @@ from strop_hub.models import (
     File,
     Owner,
     Purge,
+    StagedFile,
     TagMove,
     Tombstone,
     Version,
@@ -162,6 +163,8 @@ def _still_needed(session: Session, keys: set[str]) -> set[str]:
     needed = set(
         session.scalars(select(Version.readme_sha256).where(Version.readme_sha256.in_(keys)))
     )
+    staged = select(StagedFile.sha256).where(StagedFile.sha256.in_(keys))
+    needed |= set(session.scalars(staged))
     for file in session.scalars(files):
         needed |= {file.sha256, file.metadata_sha256, file.provenance_sha256}
     return {key for key in needed if key is not None}

@@ -6,7 +6,7 @@ Times are UTC; digests are lower-case hex without a prefix; sizes are bytes.
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -189,6 +189,37 @@ class PurgeRequest(Wire):
     version: str | None = None
     """None for every version."""
     reason: str = Field(min_length=1, max_length=500)
+
+
+class ReleaseRequest(Wire):
+    """A release of several files that become visible in one step."""
+
+    owner: str = Field(max_length=100)
+    visibility: Literal["public", "private"] | None = None
+    """Of environments that are new; None for public."""
+
+
+class StagedFileLine(Wire):
+    """A file that waits for its release."""
+
+    filename: str
+    kind: FileKind
+    sha256: str
+    size_bytes: int
+
+
+class ReleaseDetail(Wire):
+    """A staged release."""
+
+    key: str
+    """By which the API names it."""
+    owner: str
+    state: Literal["open", "published", "abandoned", "expired"]
+    expires_at: datetime
+    files: list[StagedFileLine]
+    """What waits; empty once it is published."""
+    published: list[str]
+    """``owner/name@version`` of what came of it."""
 
 
 class TagRequest(Wire):

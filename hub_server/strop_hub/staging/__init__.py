@@ -1,0 +1,1 @@
+"""Releases of several files that become visible in one step."""
