@@ -49,6 +49,7 @@ def test_a_hub_without_users_tells_how_to_make_one(tmp_path: Path) -> None:
     assert "strop hub init" in response.json()["checks"]["users"]
 
 
+@pytest.mark.embedded
 def test_what_is_amiss_makes_it_not_ready_and_still_alive(hub_data: Path) -> None:
     with run_hub(hub_data) as hub:
         shutil.rmtree(hub.settings.blobs)

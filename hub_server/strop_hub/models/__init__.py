@@ -5,6 +5,7 @@ from strop_hub.models.environment import (
     Claim,
     Environment,
     EnvironmentTag,
+    EnvironmentTerm,
     Visibility,
 )
 from strop_hub.models.feed import Counter, Event
@@ -22,6 +23,7 @@ __all__ = [
     "Counter",
     "Environment",
     "EnvironmentTag",
+    "EnvironmentTerm",
     "Event",
     "File",
     "Lease",

@@ -10,6 +10,10 @@ from strop.hub.wire import EnvironmentStatus
 from strop_hub.db import Base, now
 from strop_hub.models.owner import Owner
 
+BYTEWISE_TERM = String(32).with_variant(String(32, collation="C"), "postgresql")
+BYTEWISE_NAME = String(100).with_variant(String(100, collation="C"), "postgresql")
+"""Compared byte by byte on every database, as cursors and searches by first letters need it."""
+
 
 class Visibility(StrEnum):
     """Who can see an environment."""
@@ -31,7 +35,7 @@ class Environment(Base):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     owner_id: Mapped[int] = mapped_column(ForeignKey("owners.id"))
-    name: Mapped[str] = mapped_column(String(100), index=True)
+    name: Mapped[str] = mapped_column(BYTEWISE_NAME, index=True)
     """In the normal form of PEP 503."""
     visibility: Mapped[Visibility]
     status: Mapped[EnvironmentStatus] = mapped_column(default=EnvironmentStatus.ACTIVE)
@@ -61,12 +65,23 @@ class EnvironmentTag(Base):
     tag: Mapped[str] = mapped_column(String(64), primary_key=True, index=True)
 
 
+class EnvironmentTerm(Base):
+    """A word by which an environment is found, or the first letters of one; see `search`."""
+
+    __tablename__ = "environment_terms"
+
+    term: Mapped[str] = mapped_column(BYTEWISE_TERM, primary_key=True)
+    environment_id: Mapped[int] = mapped_column(
+        ForeignKey("environments.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+
+
 class Claim(Base):
     """A name on the shared index ``/simple/``: one owner each, so no two owners share a page."""
 
     __tablename__ = "claims"
     __table_args__ = (UniqueConstraint("environment_id"),)
 
-    name: Mapped[str] = mapped_column(String(100), primary_key=True)
+    name: Mapped[str] = mapped_column(BYTEWISE_NAME, primary_key=True)
     environment_id: Mapped[int] = mapped_column(ForeignKey("environments.id"))
     claimed_at: Mapped[datetime] = mapped_column(default=now)

@@ -34,7 +34,9 @@ class Owner(Base):
     __table_args__ = (UniqueConstraint("name"),)
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    name: Mapped[str] = mapped_column(String(100))
+    name: Mapped[str] = mapped_column(
+        String(100).with_variant(String(100, collation="C"), "postgresql")
+    )
     """In the normal form of PEP 503."""
     kind: Mapped[OwnerKind]
     stored_bytes: Mapped[int] = mapped_column(BigInteger, default=0)

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from strop_hub.db import now
 from strop_hub.models import Environment, EnvironmentTag, Version, VersionStatus
+from strop_hub.search import terms_of, write_terms
 
 _REFUSED = re.compile("[\x00\ud800-\udfff]")
 
@@ -52,7 +53,10 @@ def _extract(session: Session, environment: Environment, owner: str, version: Ve
     environment.category = clean(manifest.get("category") or "")
     environment.tags = [clean(tag) for tag in manifest.get("tags") or []]
     words = [owner, environment.name, environment.summary, environment.category, *environment.tags]
-    environment.search_text = " ".join(words).lower()
+    search_text = " ".join(words).lower()
+    if environment.search_text != search_text:
+        environment.search_text = search_text
+        write_terms(session, environment.id, terms_of(words[:2], search_text))
     session.execute(delete(EnvironmentTag).where(EnvironmentTag.environment_id == environment.id))
     session.add_all(
         EnvironmentTag(environment_id=environment.id, tag=tag)

@@ -7,15 +7,15 @@ from typing import Any
 
 from packaging.utils import canonicalize_name, canonicalize_version
 from packaging.version import Version as Number
-from sqlalchemy import ColumnElement, Integer, and_, case, exists, literal, or_, select
+from sqlalchemy import ColumnElement, Integer, and_, case, exists, false, literal, or_, select
 from sqlalchemy.orm import Session
 
 from strop_hub.auth import Caller, visible_to
 from strop_hub.models import SHOWN, Environment, EnvironmentTag, File, Owner, Tombstone, Version
 from strop_hub.pagination import invalid_cursor, read_cursor, write_cursor
+from strop_hub.search import candidates, words_of
 
 _NEAR_CANDIDATES = 200
-_MAX_SEARCH_WORDS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,25 +145,29 @@ def has_versions() -> ColumnElement[bool]:
 
 
 def _conditions(wanted: EnvironmentFilter) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = [
-        Environment.search_text.contains(word, autoescape=True) for word in _words(wanted.text)
-    ]
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.text.strip():
+        words = _words(wanted.text)
+        conditions.append(Environment.id.in_(candidates(words)) if words else false())
+        # Candidates have one of the words; these are few, and can be compared in full.
+        conditions += [Environment.search_text.contains(word, autoescape=True) for word in words]
     if wanted.owner:
         conditions.append(Owner.name == canonicalize_name(_storable(wanted.owner)))
     if wanted.category:
         conditions.append(Environment.category == _storable(wanted.category))
     if wanted.tag:
         conditions.append(
-            exists().where(
-                EnvironmentTag.environment_id == Environment.id,
-                EnvironmentTag.tag == _storable(wanted.tag),
+            Environment.id.in_(
+                select(EnvironmentTag.environment_id).where(
+                    EnvironmentTag.tag == _storable(wanted.tag)
+                )
             )
         )
     return conditions
 
 
 def _words(text: str) -> list[str]:
-    return _storable(text).lower().split()[:_MAX_SEARCH_WORDS]
+    return words_of(_storable(text))
 
 
 def _storable(text: str) -> str:

@@ -1,0 +1,71 @@
+"""Words by which environments are found, and how a search picks candidates by them.
+
+A scan of all texts costs seconds on a large hub; an index of words and first letters costs
+milliseconds, and a search looks at no more than `MAX_CANDIDATES` of what it finds.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Select, delete, insert, select, union_all
+from sqlalchemy.orm import Session
+
+from strop_hub.models import Environment, EnvironmentTerm
+
+MAX_CANDIDATES = 2000
+"""Rows that are ranked and shown to nobody beyond; the newest when there are more."""
+
+MAX_WORDS = 6
+_MAX_NAMES = 200
+_MAX_TERMS = 60
+_TERM_LENGTH = 32
+_PREFIXES = (2, 3)
+_WORD = re.compile(r"[^\W_]+")
+_LAST = "\U0010ffff"
+
+
+def words_of(text: str) -> list[str]:
+    """The words of what somebody looks for, in lower case."""
+    return [word[:_TERM_LENGTH] for word in _WORD.findall(text.lower())[:MAX_WORDS]]
+
+
+def terms_of(names: Iterable[str], text: str) -> set[str]:
+    """What an environment is found by: every word, and the first letters of those of its names."""
+    named = [word[:_TERM_LENGTH] for name in names for word in _WORD.findall(name.lower())]
+    starts = {word[:length] for word in named for length in _PREFIXES}
+    others = [word[:_TERM_LENGTH] for word in _WORD.findall(text.lower())]
+    return {*starts, *list(dict.fromkeys([*named, *others]))[:_MAX_TERMS]}
+
+
+def write_terms(session: Session, environment_id: int, terms: Iterable[str]) -> None:
+    """Let an environment be found by these terms and no others."""
+    old = delete(EnvironmentTerm).where(EnvironmentTerm.environment_id == environment_id)
+    session.execute(old)
+    rows = [{"term": term, "environment_id": environment_id} for term in sorted(terms)]
+    if rows:
+        session.execute(insert(EnvironmentTerm), rows)
+
+
+def candidates(words: list[str]) -> Select[Any]:
+    """The ids of environments that are worth a look; other words are compared afterwards."""
+    word = max(words, key=len)
+    name = "-".join(words)
+    named = (
+        select(Environment.id)
+        .where(Environment.name >= name, Environment.name < name + _LAST)
+        .limit(_MAX_NAMES)
+        .subquery()
+    )
+    found = _with_term(word).subquery()
+    both = union_all(select(named.c.id), select(found.c.environment_id)).subquery()
+    return select(both.c.id)
+
+
+def _with_term(word: str) -> Select[Any]:
+    statement = select(EnvironmentTerm.environment_id).limit(MAX_CANDIDATES)
+    if len(word) <= max(_PREFIXES):
+        # Kept as a term of its own, so that the newest come first without sorting.
+        exact = statement.where(EnvironmentTerm.term == word)
+        return exact.order_by(EnvironmentTerm.environment_id.desc())
+    return statement.where(EnvironmentTerm.term >= word, EnvironmentTerm.term < word + _LAST)
