@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from strop.errors import EpisodeUseError
@@ -64,5 +65,15 @@ def _background_loop() -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None:
             _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name="strop-loop", daemon=True).start()
+            threading.Thread(
+                target=_keep_running, args=(_loop,), name="strop-loop", daemon=True
+            ).start()
         return _loop
+
+
+def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
+    # A task that raises one of these stops the loop after it has kept the error for its waiter.
+    # Without the loop neither that waiter nor any later one would ever hear of it.
+    while True:
+        with suppress(SystemExit, KeyboardInterrupt):
+            loop.run_forever()

@@ -133,7 +133,7 @@ def _is_editable(dist_info: Path) -> bool:
     try:
         source = json.loads((dist_info / "direct_url.json").read_text(encoding="utf-8"))
         return bool(source["dir_info"]["editable"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
 
@@ -143,7 +143,7 @@ def _read_record(path: Path) -> InstallRecord | None:
         return InstallRecord(
             **{field.name: str(values[field.name]) for field in fields(InstallRecord)}
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
