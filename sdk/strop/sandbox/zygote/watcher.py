@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import socket
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -103,18 +104,25 @@ class Prepared:
 
 def serve(calls: socket.socket, ready: socket.socket, notes_fd: int) -> NoReturn:
     """Join calls with prepared sandboxes until the client or the zygote goes away."""
-    from concurrent.futures import ThreadPoolExecutor
-
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
-    threads = ThreadPoolExecutor(_MOST_AT_ONCE)
+    # Each takes calls itself, so that none is handed from thread to thread.
+    for _ in range(_MOST_AT_ONCE - 1):
+        threading.Thread(target=_take_calls, args=(calls, ready, notes_fd), daemon=True).start()
+    _take_calls(calls, ready, notes_fd)
+
+
+def _take_calls(calls: socket.socket, ready: socket.socket, notes_fd: int) -> NoReturn:
     while True:
         message, fds, _, _ = socket.recv_fds(calls, _LARGEST_MESSAGE_BYTES, 1)
         prepared = Prepared.take(ready) if message else None
         if prepared is None:
             os._exit(0)
         os.write(notes_fd, prepared.number.to_bytes(_NUMBER_BYTES, "little"))
-        threads.submit(_answer, message, socket.socket(fileno=fds[0]), prepared)
+        try:
+            _answer(message, socket.socket(fileno=fds[0]), prepared)
+        except BaseException as error:  # noqa: BLE001 - one run's trouble must not end others
+            os.write(2, f"sandbox watcher: {error!r}\n".encode())
 
 
 def _answer(message: bytes, job: socket.socket, prepared: Prepared) -> None:
