@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,10 @@ async def test_a_plain_child_process_needs_its_name_and_a_variable(
         assert "isolation" in backend.capabilities.not_enforced
 
 
-async def test_a_refusal_names_every_probe_with_its_remedy(tmp_path: Path) -> None:
+async def test_a_refusal_names_every_probe_with_its_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     missing = str(tmp_path / "python")
     with pytest.raises(SandboxUnavailableError) as caught:
         await open_backend(min_isolation=Level.LANDLOCK, python=missing)
@@ -60,6 +64,7 @@ async def test_a_refusal_names_every_probe_with_its_remedy(tmp_path: Path) -> No
         assert f"  - {name}: " in text
     assert text.count("Remedy: ") == len(candidates(Level.LANDLOCK))
     assert "ENOENT" in text
+    assert list(tmp_path.iterdir()) == [], "a refusal left something behind"
 
 
 def test_a_probe_reads_as_one_line_with_its_errno() -> None:

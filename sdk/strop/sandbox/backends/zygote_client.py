@@ -67,6 +67,8 @@ class Zygote:
         except OSError as error:
             near.close()
             os.close(log)
+            if scratch:
+                os.rmdir(scratch)
             raise SandboxUnavailableError(
                 f"{interpreter.python} does not start: {error}", errno=error.errno
             ) from error
