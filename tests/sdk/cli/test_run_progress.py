@@ -1,0 +1,126 @@
+"""Progress tells how far a run is, what it earned, what failed, its cost and the time left."""
+
+import re
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from strop.cli.run_progress import RunProgress
+from strop.run_file import ModelChoice
+from strop.trajectory import Failure, Seat, Trajectory
+from strop.types import Usage
+from tests.sdk.trajectories import a_trajectory, prompt_segment, sampled_segment
+
+FREE = ModelChoice().cost
+PRICED = ModelChoice(prompt_price=1e6, completion_price=2e6).cost
+
+
+def with_reward(reward: float | None, **changes: Any) -> Trajectory:
+    failure = Failure("RewardError", "reward", "broken") if reward is None else None
+    return a_trajectory(seats={"policy": Seat(True, reward)}, failure=failure, **changes)
+
+
+def without_tokens(reward: float) -> Trajectory:
+    blind = replace(sampled_segment(0, 2), usage=None)
+    return a_trajectory(prompt_segment(None, 1), blind, seats={"policy": Seat(True, reward)})
+
+
+def after(*trajectories: Trajectory, planned: int | None = 10, cost: Any = FREE) -> RunProgress:
+    progress = RunProgress(planned, cost)
+    for trajectory in trajectories:
+        progress.add(trajectory)
+    return progress
+
+
+def test_rewards_are_averaged_over_scored_attempts_only() -> None:
+    line = after(with_reward(1.0), with_reward(0.0), with_reward(None)).line(5)
+
+    assert line.startswith("3/10 attempts, reward 0.500, 1 failed, ")
+
+
+def test_nothing_scored_shows_no_reward() -> None:
+    assert "reward" not in after(with_reward(None)).line(1)
+
+
+def test_without_a_plan_there_is_no_time_left() -> None:
+    line = after(with_reward(1.0), planned=None).line(5)
+
+    assert line.startswith("1 attempts, ")
+    assert "left" not in line
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "gone", "left"),
+    [(5, "0:05", "0:45"), (65, "1:05", "9:45"), (3_700, "1:01:40", "9:15:00")],
+)
+def test_the_time_left_follows_from_the_pace(elapsed_s: int, gone: str, left: str) -> None:
+    line = after(with_reward(1.0)).line(elapsed_s)
+
+    assert f"{gone} gone, {left} left" in line
+
+
+def test_no_time_is_left_after_more_than_was_planned() -> None:
+    assert "0:00 left" in after(*[with_reward(1.0)] * 3, planned=2).line(9)
+
+
+def test_tokens_are_counted_and_written_short() -> None:
+    big = replace(sampled_segment(0, 2), usage=Usage(1_500_000, 0))
+    many = a_trajectory(prompt_segment(None, 1), big, seats={"policy": Seat(True, 1.0)})
+
+    assert "4 tokens" in after(with_reward(1.0)).line(1)
+    assert "1.5M tokens" in after(many).line(1)
+    assert "tokens" not in after(without_tokens(1.0)).line(1)
+
+
+def test_the_cost_is_shown_where_a_price_is_known() -> None:
+    trajectory = with_reward(1.0)
+
+    assert "cost 5.00" in after(trajectory, cost=PRICED).line(1)
+    assert "cost" not in after(trajectory).line(1)
+
+
+def test_without_a_terminal_only_the_last_line_comes_at_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with RunProgress(3, FREE) as progress:
+        for _ in range(3):
+            progress.add(with_reward(1.0))
+    said = capsys.readouterr()
+
+    assert said.out == ""
+    assert re.fullmatch(r"3/3 attempts, .*left\n", said.err)
+
+
+def test_a_terminal_has_one_line_that_is_wiped_at_the_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with RunProgress(2, FREE) as progress:
+        progress.add(with_reward(1.0))
+        progress.add(with_reward(0.0))
+    said = capsys.readouterr().err
+
+    assert said.startswith("\r\033[K1/2 attempts")
+    assert said.endswith("\r\033[K")
+    assert "\n" not in said
+
+
+def test_a_dumb_terminal_gets_plain_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    with RunProgress(1, FREE) as progress:
+        progress.add(with_reward(1.0))
+
+    assert "\033" not in capsys.readouterr().err
+
+
+def test_a_run_without_attempts_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with RunProgress(0, FREE):
+        pass
+
+    assert capsys.readouterr().err == ""
