@@ -22,12 +22,27 @@ from strop_hub.publish import legacy_routes as legacy
 from strop_hub.publish import routes as publish
 from strop_hub.publish.staging import sweep
 from strop_hub.registry import routes as registry
+from strop_hub.releases import move_routes as moves
 from strop_hub.releases import routes as releases
 from strop_hub.settings import Settings
 from strop_hub.staging import routes as staging
 from strop_hub.web import routes as web
 
 logger = logging.getLogger(__name__)
+
+_PARTS = (
+    status,
+    accounts,
+    publish,
+    legacy,
+    staging,
+    moves,
+    releases,
+    changes,
+    registry,
+    # Last: its addresses begin with any owner's name.
+    web,
+)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -49,7 +64,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.hub = hub
     problems.add_handlers(app)
-    for part in (status, accounts, publish, legacy, staging, releases, changes, registry, web):
+    for part in _PARTS:
         app.include_router(part.router)
     app.add_middleware(IndexApp, hub=hub)
     app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_json_bytes)

@@ -125,10 +125,10 @@ class MovedError(ConflictError):
     code = "moved"
     title = "It has another name now"
 
-    def __init__(self, detail: str, location: str) -> None:
+    def __init__(self, detail: str, owner: str, name: str) -> None:
         super().__init__(detail)
-        self.location = location
-        """The path of the same thing under its new name."""
+        self.owner = owner
+        self.name = name
 
 
 class ArchivedError(ForbiddenError):

@@ -22,7 +22,7 @@ from strop_hub.errors import (
     NotFoundError,
     UnauthenticatedError,
 )
-from strop_hub.models import Membership, Owner, OwnerKind, Role, Token, User
+from strop_hub.models import Membership, Owner, OwnerKind, OwnerRedirect, Role, Token, User
 from strop_hub.tokens import digest_of, new_token, shown_prefix
 
 
@@ -207,7 +207,9 @@ def expiry(days: int | None) -> datetime | None:
 
 
 def _add_owner(session: Session, name: str, kind: OwnerKind) -> Owner:
-    if session.scalar(select(Owner.id).where(Owner.name == name)) is not None:
+    is_taken = session.scalar(select(Owner.id).where(Owner.name == name)) is not None
+    # A name that an owner had leads to it, or did: nobody else ever gets it.
+    if is_taken or session.get(OwnerRedirect, name) is not None:
         raise NameTakenError(f"the name `{name}` is taken. Choose another.")
     owner = Owner(name=name, kind=kind)
     session.add(owner)

@@ -2,6 +2,7 @@
 
 import logging
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -13,7 +14,14 @@ from strop.errors import InvalidRefError
 from strop.hub.wire import PROBLEM_TYPE, Problem
 from strop_hub.audit.service import Act, note_refusal
 from strop_hub.auth import Caller
-from strop_hub.errors import HubError, InvalidRequestError, StorageUnavailableError, TooLargeError
+from strop_hub.errors import (
+    HubError,
+    InvalidRequestError,
+    MalformedBodyError,
+    MovedError,
+    StorageUnavailableError,
+    TooLargeError,
+)
 from strop_hub.http.request_scope import REQUEST_ID
 from strop_hub.hub import Hub, in_thread
 
@@ -44,7 +52,24 @@ def internal_problem(request_id: str) -> Response:
     )
 
 
+def two_lengths_problem(request_id: str) -> Response:
+    """The refusal of a body with two lengths, of which a proxy may have believed the other.
+
+    The connection ends, so that what follows is never taken for a request. Source: RFC 9112, 6.1.
+    """
+    problem = Problem(
+        title="The body has two lengths",
+        status=400,
+        detail="the request has both Content-Length and Transfer-Encoding. Send one of them.",
+        code=MalformedBodyError.code,
+        request_id=request_id,
+    )
+    return _respond(problem, {"connection": "close"})
+
+
 async def _render_refusal(request: Request, error: Any) -> Response:
+    if isinstance(error, MovedError) and request.method in ("GET", "HEAD"):
+        return _send_on(request, error)
     await _note(request, error)
     problem = Problem(
         title=error.title,
@@ -55,6 +80,18 @@ async def _render_refusal(request: Request, error: Any) -> Response:
         problems=error.problems,
     )
     return _respond(problem, dict(error.headers))
+
+
+def _send_on(request: Request, error: MovedError) -> Response:
+    """To the same page under the present name; only reads follow by themselves."""
+    hub: Hub = request.app.state.hub
+    named = request.path_params
+    former = f"/{named.get('owner')}/{named.get('name')}"
+    path = request.url.path.replace(former, f"/{error.owner}/{error.name}", 1)
+    query = f"?{request.url.query}" if request.url.query else ""
+    target = hub.settings.url + quote(path, safe="/!+%") + query
+    # Not for ever: the owner may end where a former name leads.
+    return Response(status_code=307, headers={"location": target, "cache-control": "no-cache"})
 
 
 async def _render_invalid_ref(request: Request, error: Any) -> Response:

@@ -5,6 +5,7 @@ much, and installers ask for many pages. Absent and invisible are the same 404 (
 """
 
 import logging
+from urllib.parse import quote
 
 from sqlalchemy.exc import DBAPIError
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -28,6 +29,7 @@ from strop_hub.index.sending import (
     send_page,
     send_plain,
 )
+from strop_hub.registry.moves import find_moved
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +86,22 @@ class IndexApp:
             await send_not_acceptable(send, OPEN_HEADERS)
         else:
             forms = await self._cache.get(PageKey(owner, rest[0] or None))
+            if forms is None and await self._send_on(scope, send, (owner, rest[0]), "simple", ""):
+                return
             await send_page(scope, send, form, forms, OPEN_HEADERS)
+
+    async def _send_on(
+        self, scope: Scope, send: Send, names: tuple[str | None, str], room: str, rest: str
+    ) -> bool:
+        """Lead from an earlier name to the present one; whether there is one."""
+        owner, name = names
+        if not owner or not name:
+            return False
+        moved = await in_thread(self._hub.workers.database, _find_moved, self._hub, owner, name)
+        if moved is not None:
+            location = f"../../../{moved[0]}/{room}/{moved[1]}/{quote(rest, safe='')}"
+            await send_moved(scope, send, location, OPEN_HEADERS, status=302)
+        return moved is not None
 
     async def _serve_file(
         self, scope: Scope, receive: Receive, send: Send, names: tuple[str, str, str]
@@ -94,10 +111,16 @@ class IndexApp:
             return
         found, body = await in_thread(self._hub.workers.database, _find, self._hub, names)
         if found is None:
-            await send_plain(send, 404, NOT_FOUND, OPEN_HEADERS)
+            if not await self._send_on(scope, send, names[:2], "files", names[2]):
+                await send_plain(send, 404, NOT_FOUND, OPEN_HEADERS)
             return
         content = await content_of(self._hub, found, body, is_public=True)
         await ContentResponse(self._hub, content, body)(scope, receive, send)
+
+
+def _find_moved(hub: Hub, owner: str, name: str) -> tuple[str, str] | None:
+    with hub.database.read() as session:
+        return find_moved(session, queries.OPEN, owner, name)
 
 
 def _find(hub: Hub, names: tuple[str, str, str]) -> tuple[queries.FoundFile | None, bytes | None]:

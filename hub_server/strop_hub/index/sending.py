@@ -63,11 +63,13 @@ async def send_not_allowed(send: Send, headers: Headers) -> None:
     await send_plain(send, 405, b"Use GET or HEAD\n", [(b"allow", b"GET, HEAD"), *headers])
 
 
-async def send_moved(scope: Scope, send: Send, location: str, headers: Headers) -> None:
+async def send_moved(
+    scope: Scope, send: Send, location: str, headers: Headers, status: int = 301
+) -> None:
     """Where the page lies; the query goes along."""
     query = f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
     target = [(b"location", (location + query).encode("latin-1")), *headers]
-    await send_plain(send, 301, b"", target)
+    await send_plain(send, status, b"", target)
 
 
 async def send_plain(send: Send, status: int, body: bytes, headers: Headers) -> None:

@@ -11,6 +11,7 @@ from strop_hub.models.environment import (
 from strop_hub.models.feed import Counter, Event
 from strop_hub.models.lease import ALL_BLOBS, Lease
 from strop_hub.models.owner import Membership, Owner, OwnerKind, Role, Token, User
+from strop_hub.models.redirect import EnvironmentRedirect, OwnerRedirect
 from strop_hub.models.release import Purge, TagMove, VersionTag
 from strop_hub.models.staging import ReleaseState, StagedFile, StagedRelease
 from strop_hub.models.version import SHOWN, File, Tombstone, Version, VersionStatus
@@ -22,6 +23,7 @@ __all__ = [
     "Claim",
     "Counter",
     "Environment",
+    "EnvironmentRedirect",
     "EnvironmentTag",
     "EnvironmentTerm",
     "Event",
@@ -30,6 +32,7 @@ __all__ = [
     "Membership",
     "Owner",
     "OwnerKind",
+    "OwnerRedirect",
     "Purge",
     "ReleaseState",
     "Role",

@@ -17,6 +17,7 @@ from strop_hub.models import (
     VersionStatus,
     Visibility,
 )
+from strop_hub.registry.moves import find_moved, moved_error
 from strop_hub.settings import Settings
 
 
@@ -36,6 +37,8 @@ def find_place(session: Session, caller: Caller, owner: str, name: str) -> Envir
         .where(Owner.name == owner, Environment.name == name)
     )
     require(current, Scope.CREATE if environment is None else Scope.PUBLISH, owner, name)
+    if environment is None and (moved := find_moved(session, current, owner, name)) is not None:
+        raise moved_error(owner, name, moved)
     if environment is not None:
         _check_status(environment, f"{owner}/{name}")
     return environment

@@ -3,15 +3,15 @@
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from packaging.version import InvalidVersion
-from packaging.version import Version as Number
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from strop.errors import InvalidRefError
-from strop.hub.refs import EnvRef
+from strop.hub.refs import EnvRef, read_version
 from strop.hub.wire import (
     FileKind,
     PublishedFile,
@@ -34,6 +34,7 @@ from strop_hub.registry.choice import (
     refuse_quarantined_shelf,
     warnings_about,
 )
+from strop_hub.registry.moves import find_moved
 
 _MAX_ROUNDS = 30
 """Of choosing again after a requirement narrowed a choice; far beyond any sensible depth."""
@@ -59,7 +60,7 @@ def resolve(hub: Hub, caller: Caller, request: ResolveRequest) -> ResolveResult:
 
 def _check_python(text: str) -> None:
     try:
-        Number(text)
+        read_version(text)
     except InvalidVersion:
         raise InvalidRequestError(
             f"`python_version` {text[:40]!a} is no version. Send one such as 3.11.7."
@@ -81,6 +82,8 @@ class _Resolution:
         self._manifests: dict[int, dict[str, Any]] = {}
         self._details: dict[int, tuple[Version, list[PublishedFile]]] = {}
         self._missing: dict[str, str] = {}
+        self._moved: dict[str, tuple[str, str]] = {}
+        """The present names of environments that are asked for by former ones."""
         self._suggestions_left = _MAX_SUGGESTIONS
 
     def load_roots(self, texts: Iterable[str]) -> None:
@@ -90,7 +93,7 @@ class _Resolution:
         chosen = []
         for root in roots:
             with suppress(UnresolvableError):
-                chosen.append((root, self._choose((root,))))
+                chosen.append((self._present(root), self._choose((root,))))
         self._load_details(chosen)
 
     def resolve(self, text: str) -> ResolvedVersion | ResolveError:
@@ -103,7 +106,8 @@ class _Resolution:
         except UnresolvableError as error:
             return ResolveError(reference=text, code=error.code, detail=error.detail)
         own = chosen.pop(root.full_name)
-        required = [(EnvRef.parse(name), chosen[name]) for name in sorted(chosen)]
+        required = [(self._present(EnvRef.parse(name)), chosen[name]) for name in sorted(chosen)]
+        root = self._present(root)
         self._load_details([(root, own), *required])
         requires = [
             self._entry(f"{reference}@{found.text}", reference, found, [])
@@ -162,6 +166,7 @@ class _Resolution:
             ) from None
 
     def _choose(self, references: tuple[EnvRef, ...]) -> Candidate:
+        references = tuple(self._present(one) for one in references)
         wanted = Wanted(references, self._python_version)
         shelf = self._shelves.get(wanted.full_name)
         if shelf is None:
@@ -200,6 +205,20 @@ class _Resolution:
         if not new:
             return
         self._seen.update(str(reference) for reference in new)
+        self._put_shelves(new)
+        missing = {one.full_name: one for one in new if self._shelves.get(one.full_name) is None}
+        for name, one in missing.items():
+            moved = find_moved(self._session, self._caller, one.owner, one.name)
+            if moved is not None:
+                self._moved[name] = moved
+        self._put_shelves([self._present(one) for one in new if one.full_name in self._moved])
+
+    def _present(self, reference: EnvRef) -> EnvRef:
+        """The reference under the environment's present name."""
+        owner, name = self._moved.get(reference.full_name, (reference.owner, reference.name))
+        return replace(reference, owner=owner, name=name)
+
+    def _put_shelves(self, new: list[EnvRef]) -> None:
         for name, shelf in load_shelves(self._session, self._caller, new).items():
             known = self._shelves.get(name)
             if known is None:
@@ -252,9 +271,16 @@ class _Resolution:
             source=by_kind.get(FileKind.SOURCE),
             manifest=self._manifests[found.id],
             requires=requires,
-            warnings=warnings_about(found, reference.full_name, self._shelf(reference))
+            warnings=self._move_warnings(text, reference)
+            + warnings_about(found, reference.full_name, self._shelf(reference))
             + [warning for required in requires for warning in required.warnings],
         )
+
+    def _move_warnings(self, text: str, reference: EnvRef) -> list[str]:
+        former = EnvRef.parse(text).full_name
+        if former == reference.full_name:
+            return []
+        return [f"`{former}` is now `{reference.full_name}`. Use that name."]
 
     def _shelf(self, reference: EnvRef) -> Shelf:
         shelf = self._shelves[reference.full_name]

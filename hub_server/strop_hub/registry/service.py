@@ -5,11 +5,10 @@ from difflib import get_close_matches
 
 from packaging.utils import canonicalize_version
 from packaging.version import InvalidVersion
-from packaging.version import Version as Number
 from sqlalchemy.orm import Session
 
 from strop.errors import InvalidRefError
-from strop.hub.refs import normalize_name
+from strop.hub.refs import normalize_name, read_version
 from strop.hub.wire import (
     EnvironmentDetail,
     EnvironmentPage,
@@ -23,6 +22,7 @@ from strop_hub.errors import NotFoundError, QuarantinedError
 from strop_hub.hub import Hub
 from strop_hub.models import Environment, File, Version, VersionStatus, Visibility
 from strop_hub.registry import queries, views
+from strop_hub.registry.moves import find_moved, moved_error
 
 MAX_NEAR_NAMES = 3
 
@@ -135,6 +135,7 @@ def require_environment(session: Session, caller: Caller, owner: str, name: str)
     """The environment by its name in any spelling.
 
     Raises:
+        MovedError: It has another name now.
         NotFoundError: It is not there, or not for `caller`; what the message says is the same
             for both, and names only what `caller` may see.
     """
@@ -144,6 +145,9 @@ def require_environment(session: Session, caller: Caller, owner: str, name: str)
         raise NotFoundError(f"nothing can be there: {error}") from None
     found = queries.find_environment(session, caller, *normal)
     if found is None:
+        moved = find_moved(session, caller, *normal)
+        if moved is not None:
+            raise moved_error(*normal, moved)
         raise NotFoundError(missing_environment(session, caller, *normal))
     return found
 
@@ -174,9 +178,9 @@ def require_version(session: Session, environment: Environment, owner: str, text
         NotFoundError: There is none.
     """
     try:
-        number = Number(text)
+        number = read_version(text)
     except InvalidVersion:
-        raise NotFoundError(f"{text!a} is no version (PEP 440), such as 0.1.0") from None
+        raise NotFoundError(f"{text[:40]!a} is no version (PEP 440), such as 0.1.0") from None
     found = queries.find_version(
         session, environment.id, canonicalize_version(number, strip_trailing_zero=True)
     )

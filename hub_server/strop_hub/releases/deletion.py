@@ -24,6 +24,7 @@ from strop_hub.models import (
 )
 from strop_hub.publish.latest import clean
 from strop_hub.releases.subject import Request, Subject, find_subject, require_administrator
+from strop_hub.search import write_terms
 
 PURGE_LOG = "purges.jsonl"
 """In the data folder, beside the database: a restored database must hear of later purges."""
@@ -175,6 +176,7 @@ def _forget_extracts(session: Session, subject: Subject) -> None:
     environment = subject.environment
     environment.summary = environment.category = environment.search_text = ""
     environment.tags = []
+    write_terms(session, environment.id, [])
     session.execute(delete(EnvironmentTag).where(EnvironmentTag.environment_id == environment.id))
 
 

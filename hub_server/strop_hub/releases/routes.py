@@ -31,7 +31,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 router = APIRouter(prefix=API_PREFIX, tags=["releases"], responses=_REFUSALS)
 
 
-def _asked(action: str) -> Callable[..., Request]:
+def asked(action: str) -> Callable[..., Request]:
     """A dependency that says who wants what done to which environment."""
 
     def read(
@@ -44,7 +44,7 @@ def _asked(action: str) -> Callable[..., Request]:
 
 @router.put(_ENVIRONMENT + "/status", operation_id="set_status", response_model=EnvironmentDetail)
 async def set_status(
-    hub: HubParts, wanted: StatusRequest, request: Annotated[Request, Depends(_asked("status"))]
+    hub: HubParts, wanted: StatusRequest, request: Annotated[Request, Depends(asked("status"))]
 ) -> Response:
     """Deprecate, archive or quarantine an environment, or make it active again."""
     request = request.named(standing.ACTIONS[wanted.status])
@@ -61,7 +61,7 @@ async def quarantine_version(
     hub: HubParts,
     version: str,
     why: YankRequest,
-    request: Annotated[Request, Depends(_asked("quarantine"))],
+    request: Annotated[Request, Depends(asked("quarantine"))],
 ) -> Response:
     """Stop a version from being resolved and served."""
     limiter = hub.workers.database
@@ -74,7 +74,7 @@ async def quarantine_version(
     _VERSION + "/quarantine", operation_id="release_version", response_model=VersionDetail
 )
 async def release_version(
-    hub: HubParts, version: str, request: Annotated[Request, Depends(_asked("release"))]
+    hub: HubParts, version: str, request: Annotated[Request, Depends(asked("release"))]
 ) -> Response:
     """Lift a version's quarantine; for administrators."""
     limiter = hub.workers.database
@@ -83,7 +83,7 @@ async def release_version(
 
 @router.post(_VERSION + "/close", operation_id="close_version", response_model=VersionDetail)
 async def close_version(
-    hub: HubParts, version: str, request: Annotated[Request, Depends(_asked("close"))]
+    hub: HubParts, version: str, request: Annotated[Request, Depends(asked("close"))]
 ) -> Response:
     """Let a version take no further file, for ever."""
     return answer(await in_thread(hub.workers.database, standing.close, hub, request, version))
@@ -91,7 +91,7 @@ async def close_version(
 
 @router.delete(_VERSION, operation_id="delete_version", status_code=204, response_class=Response)
 async def delete_version(
-    hub: HubParts, version: str, request: Annotated[Request, Depends(_asked("delete"))]
+    hub: HubParts, version: str, request: Annotated[Request, Depends(asked("delete"))]
 ) -> Response:
     """Take a version away; its number is never used again."""
     await in_thread(hub.workers.database, deletion.delete_versions, hub, request, version)
@@ -102,7 +102,7 @@ async def delete_version(
     _ENVIRONMENT, operation_id="delete_environment", status_code=204, response_class=Response
 )
 async def delete_environment(
-    hub: HubParts, request: Annotated[Request, Depends(_asked("delete"))]
+    hub: HubParts, request: Annotated[Request, Depends(asked("delete"))]
 ) -> Response:
     """Take every version of an environment away; their numbers are never used again."""
     await in_thread(hub.workers.database, deletion.delete_versions, hub, request, None)
@@ -113,7 +113,7 @@ async def delete_environment(
     _ENVIRONMENT + "/purge", operation_id="purge", status_code=204, response_class=Response
 )
 async def purge(
-    hub: HubParts, wanted: PurgeRequest, request: Annotated[Request, Depends(_asked("purge"))]
+    hub: HubParts, wanted: PurgeRequest, request: Annotated[Request, Depends(asked("purge"))]
 ) -> Response:
     """Erase versions with their bytes, metadata and pages; for administrators."""
     limiter = hub.workers.blob
@@ -136,7 +136,7 @@ async def show_tag(hub: HubParts, caller: CallerOf, owner: str, name: str, tag: 
 
 @router.put(_ENVIRONMENT + "/tags/{tag}", operation_id="set_tag", response_model=TagList)
 async def set_tag(
-    hub: HubParts, tag: str, wanted: TagRequest, request: Annotated[Request, Depends(_asked("tag"))]
+    hub: HubParts, tag: str, wanted: TagRequest, request: Annotated[Request, Depends(asked("tag"))]
 ) -> Response:
     """Point a tag to a version."""
     limiter = hub.workers.database
@@ -145,7 +145,7 @@ async def set_tag(
 
 @router.delete(_ENVIRONMENT + "/tags/{tag}", operation_id="remove_tag", response_model=TagList)
 async def remove_tag(
-    hub: HubParts, tag: str, request: Annotated[Request, Depends(_asked("untag"))]
+    hub: HubParts, tag: str, request: Annotated[Request, Depends(asked("untag"))]
 ) -> Response:
     """Take a tag away; its history stays."""
     return answer(await in_thread(hub.workers.database, tags.remove_tag, hub, request, tag))

@@ -8,6 +8,7 @@ from strop.hub.wire import (
     StatusRequest,
     TagList,
     TagRequest,
+    TransferRequest,
     VersionDetail,
 )
 
@@ -18,6 +19,12 @@ def set_status(
     """Say how an environment is to be taken from now on."""
     body = StatusRequest(status=status, reason=reason)
     return client.ask(EnvironmentDetail, "PUT", [*_parts(ref), "status"], body)
+
+
+def transfer(client: HubClient, ref: EnvRef, owner: str) -> EnvironmentDetail:
+    """Give an environment to another owner; its former name leads to the new one."""
+    body = TransferRequest(owner=owner)
+    return client.ask(EnvironmentDetail, "POST", [*_parts(ref), "transfer"], body)
 
 
 def close(client: HubClient, ref: EnvRef) -> VersionDetail:

@@ -222,6 +222,24 @@ class ReleaseDetail(Wire):
     """``owner/name@version`` of what came of it."""
 
 
+class RenameRequest(Wire):
+    """An owner's new name."""
+
+    name: str = Field(max_length=100)
+
+
+class OwnerName(Wire):
+    """An owner by its name."""
+
+    name: str
+
+
+class TransferRequest(Wire):
+    """To whom an environment goes."""
+
+    owner: str = Field(max_length=100)
+
+
 class TagRequest(Wire):
     """Which version a tag points to."""
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from strop.hub.wire import Scope
+from strop_hub import admin
 from tests.hub_server.author import Author
 from tests.hub_server.running_hub import RunningHub, run_hub
 from tests.sdk.cli.command import Finished, strop
@@ -79,6 +80,17 @@ def test_a_tag_is_set_listed_explained_and_taken_away(author: Author) -> None:
     assert gone == []
     assert env(author, "tag", "", "stable").error["code"] == "usage"
     assert env(author, "tag", "", "--delete").error["code"] == "usage"
+
+
+def test_an_environment_is_transferred_to_a_team(author: Author) -> None:
+    team = admin.organisation_add(author.hub.settings, f"team-{author.owner}", author.owner)
+    owner = author.hub.new_token(author.owner, scopes=[Scope.ADMIN])
+
+    moved = env(author, "transfer", "", team, token=owner)
+
+    assert moved.document["owner"] == team
+    assert author.resolve(f"{author.owner}/maze")[0]["owner"] == team
+    assert env(author, "transfer", "@0.1.0", team).error["code"] == "usage"
 
 
 def test_an_operator_quarantines_and_releases(author: Author) -> None:

@@ -1,4 +1,4 @@
-"""`strop env deprecate | archive | close | tag | delete`: what becomes of published versions."""
+"""`strop env deprecate | archive | close | tag | delete | transfer`: after a push."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -145,6 +145,30 @@ def delete(
         release.delete(client, ref)
     document = {"owner": ref.owner, "name": ref.name, "version": ref.selector, "deleted": True}
     print_result(document, is_json=is_json, show=lambda: print_text(f"{what} is deleted"))
+
+
+@app.command(epilog=examples("strop env transfer ada/maze my-team"))
+def transfer(
+    *,
+    reference: EnvironmentArgument,
+    owner: Annotated[str, typer.Argument(metavar="NEW_OWNER")],
+    hub: HubOption = None,
+    token: TokenOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Give an environment to another owner of yours; its former name leads to the new one."""
+    from strop.hub import release
+    from strop.hub.refs import EnvRef
+
+    ref = EnvRef.parse(reference)
+    if ref.selector is not None:
+        raise typer.BadParameter(f"{reference} names a version; write OWNER/NAME.")
+    with open_hub(hub, token) as client:
+        environment = release.transfer(client, ref, owner)
+    name = f"{environment.owner}/{environment.name}"
+    print_result(
+        dump(environment), is_json=is_json, show=lambda: print_text(f"{ref} is now {name}")
+    )
 
 
 def _set_status(
