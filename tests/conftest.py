@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,10 @@ _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 _LONGEST_ID = 40
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # What a script starts in the background inherits this; tests interrupt what they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -83,6 +83,27 @@ def listen_silently() -> Iterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
+@contextmanager
+def drip(beginning: bytes, *, pause_s: float = 0.05) -> Iterator[str]:
+    """The address of a server that sends a beginning, and after it a byte now and then."""
+    is_over = threading.Event()
+
+    def work(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError), listener.accept()[0] as connection:
+            connection.sendall(beginning)
+            while not is_over.wait(pause_s):
+                connection.sendall(b" ")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=work, args=(listener,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            is_over.set()
+            thread.join()
+
+
 def unused_address() -> str:
     """An address at which nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:

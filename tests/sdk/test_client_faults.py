@@ -1,12 +1,13 @@
 """Whatever answers instead of a healthy hub gets a typed error that says what to do."""
 
+import time
 from collections.abc import Callable
 
 import pytest
 
 from strop.errors import HubError, HubRefusedError, HubUnreachableError, NotAHubError
 from strop.hub.client import HubClient
-from tests.sdk.loopback import HUB, Request, listen_silently, reply, serve, unused_address
+from tests.sdk.loopback import HUB, Request, drip, listen_silently, reply, serve, unused_address
 
 WHO = {
     "user": "ada",
@@ -40,6 +41,23 @@ def test_a_hub_that_is_down_is_unreachable() -> None:
 
 def test_a_hub_that_never_answers_is_unreachable_in_time() -> None:
     with listen_silently() as url, pytest.raises(HubUnreachableError, match=r"within 0\.3 s"):
+        ask(url, timeout_s=0.3)
+
+
+def test_a_hub_that_is_silent_for_the_whole_time_is_not_asked_again() -> None:
+    started = time.monotonic()
+
+    with listen_silently() as url, pytest.raises(HubUnreachableError):
+        ask(url, timeout_s=0.3, attempt_count=4)
+
+    assert time.monotonic() - started < 1.0
+
+
+def test_an_answer_that_comes_byte_by_byte_ends_in_time() -> None:
+    with (
+        drip(reply(200, b"", length=100_000)) as url,
+        pytest.raises(HubUnreachableError, match=r"did not end its answer within 0\.6 s"),
+    ):
         ask(url, timeout_s=0.3)
 
 

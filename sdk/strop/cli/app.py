@@ -1,5 +1,6 @@
 """The root of the command line: groups load when used, errors become exit codes."""
 
+import errno
 import os
 import sys
 import warnings
@@ -25,6 +26,12 @@ _GROUPS = {
 }
 """Where each command's `app` is, and the line that `strop --help` shows without importing it."""
 
+_SYSTEM_ADVICE: dict[int | None, str] = {
+    errno.ENOSPC: ". Make room where files are written, or name other folders with "
+    "XDG_CACHE_HOME and TMPDIR, and run the command again.",
+    errno.EDQUOT: ". Make room within your quota, or name other folders with XDG_CACHE_HOME and "
+    "TMPDIR, and run the command again.",
+}
 _EXIT_FAILED = 1
 _EXIT_INTERRUPTED = 130
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
@@ -93,7 +100,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = _show_warning
-    sys.exit(_run(arguments))
+    code = _run(arguments)
+    sys.exit(code or _flush())
+
+
+def _flush() -> int:
+    """1 when the last of the output cannot be written, which nobody would hear of otherwise."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # The interpreter would try again when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print_error("system", f"The output cannot be written: {error.strerror}.", is_json=False)
+        return _EXIT_FAILED
+    return 0
 
 
 def _run(arguments: list[str]) -> int:
@@ -108,7 +128,7 @@ def _run(arguments: list[str]) -> int:
     except _UsageError as error:
         return _refuse_usage(error, is_json=is_json)
     except Exception as error:  # noqa: BLE001 - the outermost boundary
-        return _report(error, arguments, is_json=is_json)
+        return _report(error, is_json=is_json)
     if outcome == _EXIT_INTERRUPTED:
         print_error("interrupted", "Interrupted.", is_json=is_json)
     return outcome if isinstance(outcome, int) else 0
@@ -123,13 +143,16 @@ def _refuse_usage(error: Any, *, is_json: bool) -> int:
     return int(error.exit_code)
 
 
-def _report(error: Exception, arguments: list[str], *, is_json: bool) -> int:
-    if "--debug" in arguments or os.environ.get("STROP_DEBUG"):
+def _report(error: Exception, *, is_json: bool) -> int:
+    if os.environ.get("STROP_DEBUG"):
         import traceback
 
         traceback.print_exception(error)
     code, message = _explain(error)
-    print_error(code, message, is_json=is_json)
+    try:
+        print_error(code, message, is_json=is_json)
+    except OSError:
+        print_error(code, message, is_json=False)
     return _EXIT_FAILED
 
 
@@ -141,7 +164,7 @@ def _explain(error: Exception) -> tuple[str, str]:
         return (code if isinstance(code, str) else _code_of(error)), str(error)
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        return "system", f"{where}{error.strerror or error}"
+        return "system", f"{where}{error.strerror or error}{_SYSTEM_ADVICE.get(error.errno, '')}"
     return "internal", (
         f"{type(error).__name__}: {error}. This is a fault of strop itself; "
         "STROP_DEBUG=1 shows where."

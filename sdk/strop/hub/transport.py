@@ -20,6 +20,7 @@ _PASSING_STATUSES = {429, 502, 503, 504}
 """Statuses that another try may not meet again."""
 _LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 _MAX_BACKOFF_S = 20.0
+_CONNECT_TIMEOUT_S = 10.0
 _MAX_REDIRECTS = 5
 _MAX_PROBLEM_BYTES = 1 << 20
 MAX_ANSWER_BYTES = 64 << 20
@@ -39,7 +40,8 @@ class Transport:
         self.attempt_count = attempt_count
         self._token = token
         self._timeout_s = timeout_s
-        timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, 10.0))
+        self._connect_timeout_s = min(timeout_s, _CONNECT_TIMEOUT_S)
+        timeout = httpx.Timeout(timeout_s, connect=self._connect_timeout_s)
         # A proxy of the environment knows nothing of what runs on this machine.
         own_machine = dict.fromkeys(f"all://{host}" for host in _LOOPBACK_HOSTS)
         self._client = httpx.Client(timeout=timeout, follow_redirects=False, mounts=own_machine)
@@ -65,7 +67,8 @@ class Transport:
             HubRefusedError: the hub answered with an error.
         """
         with self.stream(make) as response, self.faults():
-            return _read_whole(response, self.base_url)
+            # Byte by byte, an answer could last for ever without one long silence.
+            return self._read_whole(response, time.monotonic() + 2 * self._timeout_s)
 
     @contextmanager
     def stream(self, make: RequestMaker, *, may_leave: bool = False) -> Iterator[httpx.Response]:
@@ -190,7 +193,9 @@ class Transport:
             return NotAHubError(f"{self.base_url} names an address that is neither http nor https.")
         if isinstance(error, httpx.RemoteProtocolError) and "illegal" in str(error).lower():
             return NotAHubError(f"{self.base_url} does not speak HTTP. Check the hub's address.")
-        if isinstance(error, httpx.TimeoutException):
+        if isinstance(error, httpx.ConnectTimeout):
+            cause = f"did not take the connection within {self._connect_timeout_s:g} s"
+        elif isinstance(error, httpx.TimeoutException):
             cause = f"did not answer within {self._timeout_s:g} s"
         elif isinstance(error, httpx.ConnectError) and "CERTIFICATE" in str(error).upper():
             cause = f"shows a certificate that is not trusted ({error})"
@@ -204,6 +209,32 @@ class Transport:
             f"The hub {self.base_url} {cause}. Check the address, and that the hub runs."
         )
 
+    def _read_whole(self, response: httpx.Response, deadline: float) -> httpx.Response:
+        """The answer with its body unpacked; `httpx.Response.read` knows no limit."""
+        chunks, size_bytes = [], 0
+        for chunk in response.iter_bytes():
+            size_bytes += len(chunk)
+            if size_bytes > MAX_ANSWER_BYTES:
+                raise NotAHubError(
+                    f"{self.base_url} answers with more than {MAX_ANSWER_BYTES} bytes, as no hub "
+                    "does. Check the hub's address."
+                )
+            if time.monotonic() > deadline:
+                raise HubUnreachableError(
+                    f"The hub {self.base_url} did not end its answer within "
+                    f"{2 * self._timeout_s:g} s. Try again later, or ask its operator."
+                )
+            chunks.append(chunk)
+        headers = response.headers.copy()
+        for name in ("content-encoding", "content-length", "transfer-encoding"):
+            headers.pop(name, None)
+        return httpx.Response(
+            response.status_code,
+            headers=headers,
+            content=b"".join(chunks),
+            request=response.request,
+        )
+
     def _is_own(self, url: str) -> bool:
         own, other = urlsplit(self.base_url), urlsplit(url)
         return (own.scheme, own.hostname, _port(own)) == (
@@ -213,31 +244,14 @@ class Transport:
         ) and (other.path + "/").startswith(own.path + "/")
 
 
-def _read_whole(response: httpx.Response, base_url: str) -> httpx.Response:
-    """The answer with its body unpacked; `httpx.Response.read` knows no limit."""
-    chunks, size_bytes = [], 0
-    for chunk in response.iter_bytes():
-        size_bytes += len(chunk)
-        if size_bytes > MAX_ANSWER_BYTES:
-            raise NotAHubError(
-                f"{base_url} answers with more than {MAX_ANSWER_BYTES} bytes, as no hub does. "
-                "Check the hub's address."
-            )
-        chunks.append(chunk)
-    headers = response.headers.copy()
-    for name in ("content-encoding", "content-length", "transfer-encoding"):
-        headers.pop(name, None)
-    return httpx.Response(
-        response.status_code, headers=headers, content=b"".join(chunks), request=response.request
-    )
-
-
 def _port(parts: Any) -> int:
     return parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def _is_lasting(error: HubUnreachableError) -> bool:
-    return "certificate" in str(error) or "speak TLS" in str(error)
+    # Whoever was silent for the whole time limit is not waited for several times over.
+    is_silent = isinstance(error.__cause__, httpx.TimeoutException)
+    return is_silent or "certificate" in str(error) or "speak TLS" in str(error)
 
 
 def _named(status: int) -> str:

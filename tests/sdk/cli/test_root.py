@@ -164,3 +164,13 @@ def test_completion_offers_groups_and_commands() -> None:
 
     assert complete("strop e") == ["env", "eval"]
     assert "push" in complete("strop env pu")
+
+
+def test_a_full_disk_is_told_with_what_to_do() -> None:
+    with open("/dev/full", "w") as full:
+        finished = subprocess.run(
+            [STROP, "config", "--json"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+
+    assert finished.returncode == 1
+    assert "No space left on device. Make room" in finished.stderr

@@ -40,7 +40,10 @@ class Template(StrEnum):
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of the environment.")],
     folder: Annotated[
-        Path | None, typer.Option("--folder", metavar="PATH", help="A new one; else ./NAME_env.")
+        Path | None,
+        typer.Option(
+            "--folder", metavar="PATH", help="A new one; else named after the environment."
+        ),
     ] = None,
     template: Annotated[
         Template, typer.Option("--template", help="What to start from.")

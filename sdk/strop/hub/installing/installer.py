@@ -16,6 +16,7 @@ from strop.hub.installing.target import Target
 InstallerName = Literal["pip", "uv"]
 _SDK_NAME = "strop"
 _SHOWN_LINE_COUNT = 15
+_CONFLICT_HEADING = "The conflict is caused by:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Installer:
         if finished.returncode != 0:
             raise InstallError(
                 f"`{self.name} {verb}` failed (exit {finished.returncode}):\n"
-                f"{_tail(finished.stderr or finished.stdout)}"
+                f"{_conflict(finished.stdout)}{_tail(finished.stderr or finished.stdout)}"
             )
 
 
@@ -129,6 +130,13 @@ def _uv(target: Target) -> Installer | None:
     if importlib.util.find_spec("uv") is not None:
         return Installer("uv", (sys.executable, "-m", "uv", "pip"), options)
     return None
+
+
+def _conflict(output: str) -> str:
+    """Who wants what, which pip tells on its standard output and not with the error."""
+    _, found, rest = output.partition(_CONFLICT_HEADING)
+    causes, _, _ = rest.partition("\n\n")
+    return f"{_CONFLICT_HEADING}{causes}\n" if found else ""
 
 
 def _tail(output: str) -> str:
