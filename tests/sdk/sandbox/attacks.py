@@ -25,12 +25,8 @@ class Attack:
     is_stopped: Verdict
     wall_s: float = 3.0
 
-    def __str__(self) -> str:
-        return self.name
-
 
 def refused(result: ExecResult) -> bool:
-    """Every attempt was refused, and at least one was made."""
     return "REFUSED" in result.text and "DONE" not in result.text
 
 
@@ -39,7 +35,6 @@ def ended_by(limit: str) -> Verdict:
 
 
 def number_at_most(most: int) -> Verdict:
-    """The last word that it printed is a number, and small."""
     return lambda result: int((result.text.split() or ["-1"])[-1]) in range(most + 1)
 
 

@@ -39,7 +39,7 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY_API_KEY", "CANARY")
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=str)
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 async def test_an_attack_is_stopped(
     opened_backends: dict[Tier, Backend],
     tier: Tier,
