@@ -13,6 +13,7 @@ ROUNDS = 3
 
 PEERS = {
     "verifiers_0_3_1_cpu_ms": ("verifiers==0.3.1", "verifiers_v0.py"),
+    "verifiers_0_4_0_cpu_ms": ("verifiers==0.4.0", "verifiers_v1.py"),
     "inspect_ai_cpu_ms": ("inspect-ai==0.3.285", "inspect_eval.py"),
 }
 """Key of the figure to requirement and script."""
