@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 
+from strop_hub import metrics
 from strop_hub.accounts import routes as accounts
 from strop_hub.accounts.token_use import FLUSH_INTERVAL_S
 from strop_hub.changes import routes as changes
@@ -15,8 +16,14 @@ from strop_hub.errors import HubError
 from strop_hub.http import problems, status
 from strop_hub.http.body_limit import BodyLimitMiddleware
 from strop_hub.http.middleware import RequestIdMiddleware
+from strop_hub.http.patience import Patience, PatienceMiddleware
+from strop_hub.http.proxies import ProxyMiddleware
+from strop_hub.http.rate_limit import RateLimitMiddleware
+from strop_hub.http.read_only import ReadOnlyMiddleware
+from strop_hub.http.reads import ReadsMiddleware
 from strop_hub.hub import Hub, in_thread
 from strop_hub.index.app import IndexApp
+from strop_hub.metrics import MetricsMiddleware
 from strop_hub.postgres import ChangeListener
 from strop_hub.publish import legacy_routes as legacy
 from strop_hub.publish import routes as publish
@@ -27,11 +34,13 @@ from strop_hub.releases import routes as releases
 from strop_hub.settings import Settings
 from strop_hub.staging import routes as staging
 from strop_hub.web import routes as web
+from strop_hub.web import rss
 
 logger = logging.getLogger(__name__)
 
 _PARTS = (
     status,
+    metrics,
     accounts,
     publish,
     legacy,
@@ -40,6 +49,7 @@ _PARTS = (
     releases,
     changes,
     registry,
+    rss,
     # Last: its addresses begin with any owner's name.
     web,
 )
@@ -68,8 +78,18 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(part.router)
     app.add_middleware(IndexApp, hub=hub)
     app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_json_bytes)
+    app.add_middleware(ReadOnlyMiddleware, is_on=bool(settings.read_only))
+    app.add_middleware(PatienceMiddleware, patience=_patience(settings))
+    app.add_middleware(RateLimitMiddleware, per_minute=settings.requests_per_minute)
+    app.add_middleware(MetricsMiddleware)
+    app.add_middleware(ReadsMiddleware)
+    app.add_middleware(ProxyMiddleware, trusted=settings.trusted_proxies)
     app.add_middleware(RequestIdMiddleware, version=version("strop"))
     return app
+
+
+def _patience(settings: Settings) -> Patience:
+    return Patience(settings.body_idle_s, settings.body_s, settings.reader_idle_s)
 
 
 def _lifespan(hub: Hub) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:

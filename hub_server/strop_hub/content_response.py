@@ -13,6 +13,8 @@ from strop_hub.hub import Hub, in_thread
 from strop_hub.storage import Storage
 
 PIECE_BYTES = 256 * 1024
+_SIGNED_S = 300
+"""How long the bucket's own address of a file works: enough to begin with."""
 
 
 class ContentResponse(Response):
@@ -24,6 +26,7 @@ class ContentResponse(Response):
     def __init__(self, hub: Hub, content: Content, body: bytes | None = None) -> None:
         self._body = body
         self._storage = hub.storage
+        self._accel_prefix = hub.settings.accel_prefix
         self._limiter: CapacityLimiter = hub.workers.blob
         self._content = content
         self.status_code = 200
@@ -32,6 +35,8 @@ class ContentResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         answer = plan_answer(self._content, Headers(scope=scope))
+        if answer.length > PIECE_BYTES and scope["method"] == "GET":
+            answer = self._handed_over(answer)
         if scope["method"] == "HEAD" or answer.length == 0:
             await _start(send, answer)
             await send({"type": "http.response.body", "body": b""})
@@ -47,6 +52,24 @@ class ContentResponse(Response):
             await send({"type": "http.response.body", "body": body})
         else:
             await self._stream(send, answer)
+
+    def _handed_over(self, answer: Answer) -> Answer:
+        """The answer by which nginx, or the bucket itself, sends the bytes; else the same."""
+        content = self._content
+        sha256 = content.sha256
+        if self._accel_prefix and self._storage.path(sha256) is not None:
+            place = f"{self._accel_prefix.rstrip('/')}/{sha256[:2]}/{sha256[2:4]}/{sha256[4:]}"
+            # nginx reads the range from the request, and counts for itself.
+            kept = {k: v for k, v in answer.headers.items() if not k.startswith("content-r")}
+            kept.pop("content-length")
+            return Answer(200, kept | {"x-accel-redirect": place})
+        url = self._storage.url(
+            sha256, filename=content.filename, media_type=content.media_type, lasts_s=_SIGNED_S
+        )
+        if url is None:
+            return answer
+        headers = {"location": url, "cache-control": "no-store", "content-length": "0"}
+        return Answer(302, headers)
 
     async def _stream(self, send: Send, answer: Answer) -> None:
         file = await in_thread(

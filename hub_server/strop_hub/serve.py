@@ -1,51 +1,88 @@
 """Run the hub on uvicorn until it is told to stop; requests under way are finished first."""
 
 import logging
+import os
 import socket
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
 
 from strop.errors import ConfigError
-from strop_hub import admin
+from strop_hub import admin, log, metrics
 from strop_hub.app import create_app
+from strop_hub.http.protocol import ImpatientProtocol
 from strop_hub.http.status import NO_USERS
 from strop_hub.settings import Settings
 
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _KEEP_ALIVE_S = 15
 _BACKLOG = 1024
 
 logger = logging.getLogger(__name__)
 
 
-def serve(settings: Settings, *, started: Callable[[str], None] | None = None) -> None:
+def serve(
+    settings: Settings,
+    *,
+    worker_count: int = 1,
+    server: str = "uvicorn",
+    started: Callable[[str], None] | None = None,
+) -> None:
     """Migrate the database, then answer requests until SIGINT or SIGTERM.
 
     Args:
         settings: The hub's; with port 0 any free port is taken.
+        worker_count: Processes that answer; each has memory and connections of its own.
+        server: ``uvicorn``, or ``granian`` where it is installed.
         started: Told the hub's URL once connections are accepted.
 
     Raises:
-        ConfigError: The address cannot be listened on.
+        ConfigError: The address cannot be listened on, or the server is not installed.
     """
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    log.configure(settings.log_format)
     with _listen(settings) as listener:
         settings = replace(settings, port=listener.getsockname()[1])
         with admin.open_hub(settings) as hub:
             if not admin.has_users(hub):
                 logger.warning(NO_USERS.replace("DIR", str(settings.data)))
-        app = create_app(settings)
-        if started is not None:
-            started(settings.url)
-        _run(app, settings, listener)
+        tell = partial(started or (lambda _url: None), settings.url)
+        if server == "granian":
+            # It opens the address itself.
+            listener.close()
+            _run_granian(settings, worker_count, tell)
+        elif worker_count > 1:
+            tell()
+            with metrics.shared_by_processes():
+                config = _config(partial(create_worker, settings), settings, worker_count)
+                Multiprocess(config, [listener]).run()
+        else:
+            app = create_app(settings)
+            tell()
+            uvicorn.Server(_config(lambda: app, settings)).run(sockets=[listener])
 
 
-def _run(app: FastAPI, settings: Settings, listener: socket.socket) -> None:
-    config = uvicorn.Config(
-        app,
+def create_worker(settings: Settings) -> FastAPI:
+    """The application of one of several processes."""
+    log.configure(settings.log_format)
+    return create_app(settings)
+
+
+def create_from_environment() -> FastAPI:
+    """The application of a server that only takes the name of a function."""
+    return create_worker(Settings.read())
+
+
+def _config(
+    factory: Callable[[], FastAPI], settings: Settings, worker_count: int = 1
+) -> uvicorn.Config:
+    return uvicorn.Config(
+        factory,
+        factory=True,
+        workers=worker_count,
+        http=ImpatientProtocol,
         lifespan="on",
         log_config=None,
         access_log=False,
@@ -55,13 +92,41 @@ def _run(app: FastAPI, settings: Settings, listener: socket.socket) -> None:
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=settings.drain_s,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _run_granian(settings: Settings, worker_count: int, tell: Callable[[], None]) -> None:
+    try:
+        from granian.constants import Interfaces
+        from granian.server import Server
+    except ModuleNotFoundError as error:
+        raise ConfigError("granian is not installed. Run: pip install granian") from error
+    os.environ.update(settings.variables())
+    target = f"{__name__}:{create_from_environment.__name__}"
+    server = Server(
+        target,
+        address=settings.host,
+        port=settings.port,
+        interface=Interfaces.ASGI,
+        workers=worker_count,
+        factory=True,
+        log_enabled=False,
+        backlog=_BACKLOG,
+        workers_kill_timeout=settings.drain_s,
+    )
+    server.on_startup(tell)
+    with metrics.shared_by_processes():
+        server.serve()
 
 
 def _listen(settings: Settings) -> socket.socket:
     try:
         family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
+        address = (settings.host, settings.port)
+        listener = socket.create_server(address, family=family, backlog=_BACKLOG)
+        # Connections inherit it. The event loop sets it only on sockets that name their protocol;
+        # without it every answer in two pieces waits 40 ms for the client's acknowledgement.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
     except OSError as error:
         raise ConfigError(
             f"cannot listen on {settings.host}:{settings.port}: {error.strerror}. "

@@ -54,6 +54,8 @@ class Settings:
     """Of a JSON request body."""
     owner_quota_bytes: int = 10 * GIB
     """Of all files of an owner, unless the owner has a quota of its own."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses or networks whose ``X-Forwarded-For`` is believed; separated by commas."""
     version_open_days: int = 14
     """How long after its publishing a version takes further files."""
     reserved_names: tuple[str, ...] = ()
@@ -64,6 +66,23 @@ class Settings:
     blob_threads: int = 8
     archive_threads: int = 2
     """At most as many at once: separate limits, so that a slow store cannot stop the rest."""
+    requests_per_minute: int = 12_000
+    """Of one token, or of one address without a token; in each process. 0: any number."""
+    body_idle_s: int = 60
+    """How long the hub waits for the next piece of a body."""
+    body_s: int = 3600
+    """How long a whole body may take."""
+    reader_idle_s: int = 60
+    """How long the hub waits for a client to take the next piece of an answer."""
+    read_only: int = 0
+    """1: refuse everything that changes something."""
+    accel_prefix: str = ""
+    """Behind nginx: the internal location over the folder of blobs, for ``X-Accel-Redirect``.
+
+    Such as ``/blobs/``. Empty: the hub sends the bytes itself.
+    """
+    log_format: str = "text"
+    """``text`` or ``json``, one object a line."""
     drain_s: int = 30
     """How long a shutdown waits for requests under way."""
 
@@ -84,6 +103,14 @@ class Settings:
             raise ConfigError(f"no data folder: give --data DIR, or set {PREFIX}DATA")
         values["data"] = Path(values["data"]).absolute()
         return cls(**values)
+
+    def variables(self) -> dict[str, str]:
+        """The settings as variables, for processes that read theirs from the environment."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            PREFIX + name.upper(): ",".join(value) if isinstance(value, tuple) else str(value)
+            for name, value in values.items()
+        }
 
     @property
     def url(self) -> str:

@@ -68,8 +68,12 @@ class RunningHub:
 
 
 @contextmanager
-def run_hub(data: Path, admin_name: str = "root", **variables: str) -> Iterator[RunningHub]:
+def run_hub(
+    data: Path, admin_name: str = "root", *, arguments: Sequence[str] = (), **variables: str
+) -> Iterator[RunningHub]:
     """A hub over `data`, made when it is not there; ``max_file_bytes="9"`` sets that variable.
+
+    `arguments` go to ``strop hub serve``.
 
     The SDK is not published: it takes seconds, and few tests need it.
     """
@@ -80,7 +84,7 @@ def run_hub(data: Path, admin_name: str = "root", **variables: str) -> Iterator[
         token = admin.token_create(settings, admin_name, scopes=[Scope.ADMIN])[0]
     log_path = data.parent / f"{data.name}.log"
     with log_path.open("a") as log:
-        process = _start(data, log, given | variables)
+        process = _start(data, log, given | variables, arguments)
         try:
             url = json.loads(_read_document(process, log_path))["url"]
             yield RunningHub(url, settings, token, process, log_path)
@@ -91,7 +95,9 @@ def run_hub(data: Path, admin_name: str = "root", **variables: str) -> Iterator[
             process.stdout.close()
 
 
-def _start(data: Path, log: IO[str], variables: dict[str, str]) -> subprocess.Popen[str]:
+def _start(
+    data: Path, log: IO[str], variables: dict[str, str], arguments: Sequence[str]
+) -> subprocess.Popen[str]:
     environment = os.environ | {
         f"STROP_HUB_{name.upper()}": value for name, value in variables.items()
     }
@@ -103,6 +109,7 @@ def _start(data: Path, log: IO[str], variables: dict[str, str]) -> subprocess.Po
         "--port",
         "0",
         "--json",
+        *arguments,
     ]
     return subprocess.Popen(
         [str(Path(sys.executable).with_name("strop")), *command],

@@ -9,6 +9,7 @@ import typer
 from strop.cli.hub_data import DataOption, hub_code, hub_group, read_settings
 from strop.cli.hub_moderation import app as moderation_app
 from strop.cli.hub_people import organisation_app, token_app, user_app
+from strop.cli.hub_upkeep import add_upkeep
 from strop.cli.options import JsonOption
 from strop.cli.output import print_fields, print_message, print_result, print_warning
 
@@ -23,6 +24,7 @@ app.add_typer(moderation_app)
 app.add_typer(user_app)
 app.add_typer(token_app)
 app.add_typer(organisation_app)
+add_upkeep(app)
 
 
 @app.command(epilog="\b\nExample:\n  strop hub init --data ./hub --admin ada")
@@ -57,12 +59,19 @@ def init(
     epilog="\b\nExample:\n  strop hub serve --data ./hub --port 8000 --public-url https://hub.example"
 )
 def serve(
+    *,
     data: DataOption = None,
     host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="The port; 0 for any free one.")] = None,
     public_url: Annotated[
         str | None, typer.Option("--public-url", metavar="URL", help="How clients reach the hub.")
     ] = None,
+    workers: Annotated[
+        int, typer.Option("--workers", metavar="N", min=1, help="Processes that answer.")
+    ] = 1,
+    server: Annotated[
+        str, typer.Option("--server", metavar="NAME", help="uvicorn, or granian if installed.")
+    ] = "uvicorn",
     json: JsonOption = False,
 ) -> None:
     """Answer requests until Ctrl-C; uploads under way are finished first."""
@@ -78,4 +87,4 @@ def serve(
         sys.stdout.flush()
 
     logging.captureWarnings(True)
-    serve_hub(settings, started=tell)
+    serve_hub(settings, worker_count=workers, server=server, started=tell)
