@@ -144,7 +144,7 @@ def parse_manifest(
 
 
 def _describe(fault: dict[str, Any], absent: set[str], labels: Mapping[str, str]) -> str | None:
-    key, *rest = (str(part) for part in fault["loc"])
+    key, *rest = (_shown(str(part)) for part in fault["loc"])
     if key in absent:
         return None
     place = ".".join([labels.get(key, key), *rest])
@@ -152,6 +152,10 @@ def _describe(fault: dict[str, Any], absent: set[str], labels: Mapping[str, str]
     if key == "secrets" or isinstance(fault["input"], dict | list):
         return f"`{place}`: {message}"
     return f"`{place}` = {ascii(fault['input'])[:80]}: {message}"
+
+
+def _shown(text: str) -> str:
+    return text if text.isprintable() else ascii(text)
 
 
 def read_project(folder: Path, *, version: str | None = None) -> Manifest:

@@ -72,6 +72,11 @@ def _member(folder: Path, raw: bytes) -> SourceMember:
             return SourceMember(path, LINK, 0, target)
     except OSError as error:
         raise PackageError(f"{folder}: {path!a} cannot be read: {error.strerror}.") from None
+    except UnicodeEncodeError as error:
+        raise PackageError(
+            f"{folder}: {path!a} is a name that this Python cannot write in {error.encoding}. "
+            "Set PYTHONUTF8=1."
+        ) from None
     if not stat.S_ISREG(status.st_mode):
         raise PackageError(
             f"{folder}: {path!a} is a device, pipe or socket. Remove it, or add it to .gitignore."
@@ -192,7 +197,7 @@ def extract_source_archive(path: Path, folder: Path, *, limits: Limits = DEFAULT
             os.replace(tree, folder)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
-    except OSError as error:
+    except (OSError, UnicodeEncodeError) as error:
         raise PackageError(f"{path.name} cannot be unpacked to {folder}: {error}.") from error
 
 
