@@ -119,16 +119,17 @@ def require(caller: Caller, scope: Scope, owner: str, name: str | None = None) -
             f"`{caller.name}` may not {scope} as `{owner}`. Use an owner that "
             "`strop whoami` lists, or ask one of the owner's members to add you."
         )
+    # Before the scope: beyond its limit a token must not learn whether to create or to publish.
+    if not caller.reaches(owner, name):
+        raise MissingScopeError(
+            f"the token is limited to `{caller.limited_to}` and is worth nothing for `{target}`. "
+            "Use a token without that limit."
+        )
     if not caller.has_scope(scope):
         held = ", ".join(sorted(caller.scopes)) or "nothing"
         raise MissingScopeError(
             f"the token lacks the scope `{scope}` (it has: {held}). "
             f"Make one with `strop hub token create --scope {scope}`."
-        )
-    if not caller.reaches(owner, name):
-        raise MissingScopeError(
-            f"the token is limited to `{caller.limited_to}` and cannot {scope} `{target}`. "
-            "Use a token without that limit."
         )
 
 

@@ -8,7 +8,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from strop.hub.wire import HUB_HEADER, REQUEST_ID_HEADER
-from strop_hub.http.problems import internal_problem
+from strop_hub.http.problems import internal_problem, two_lengths_problem
 from strop_hub.http.request_scope import REQUEST_ID
 
 logger = logging.getLogger(__name__)
@@ -46,6 +46,9 @@ class RequestIdMiddleware:
                 headers[REQUEST_ID_HEADER] = request_id
             await send(message)
 
+        if _has_two_lengths(scope):
+            await two_lengths_problem(request_id)(scope, receive, send_known)
+            return
         try:
             await self.app(scope, receive, send_known)
         except Exception:
@@ -53,3 +56,8 @@ class RequestIdMiddleware:
             if is_started:
                 raise
             await internal_problem(request_id)(scope, receive, send_known)
+
+
+def _has_two_lengths(scope: Scope) -> bool:
+    names = {name for name, _ in scope["headers"]}
+    return b"content-length" in names and b"transfer-encoding" in names

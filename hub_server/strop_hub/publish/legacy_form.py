@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from packaging.metadata import RawMetadata, parse_email
-from packaging.version import InvalidVersion, Version
+from packaging.version import InvalidVersion
 
 from strop.errors import InvalidRefError, PackageError
-from strop.hub.refs import normalize_name
+from strop.hub.refs import normalize_name, read_version
 from strop.hub.sdist import SUFFIX, check_sdist
 from strop_hub.errors import DigestMismatchError, InvalidPackageError, MalformedBodyError
 from strop_hub.publish.form import Parts, ReceivedFile
@@ -148,6 +148,6 @@ def _name(text: str | None) -> str | None:
 
 def _version(text: str | None) -> str | None:
     try:
-        return text and str(Version(text))
+        return text and str(read_version(text))
     except InvalidVersion:
         return text

@@ -6,7 +6,7 @@ from functools import lru_cache
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version as Number
 
-from strop.hub.refs import LATEST, EnvRef
+from strop.hub.refs import LATEST, EnvRef, read_range
 from strop.hub.wire import EnvironmentStatus
 from strop_hub.registry.candidates import Candidate, Shelf
 
@@ -124,7 +124,7 @@ def is_python_fitting(found: Candidate, python_version: str | None) -> bool:
 @lru_cache(maxsize=512)
 def _specifier(text: str) -> SpecifierSet | None:
     try:
-        return SpecifierSet(text)
+        return read_range(text)
     except InvalidSpecifier:
         return None
 

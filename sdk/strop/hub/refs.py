@@ -40,6 +40,28 @@ def normalize_name(text: str) -> str:
     return str(canonicalize_name(text))
 
 
+def read_version(text: str) -> Version:
+    """A version that is short enough to be compared.
+
+    Raises:
+        InvalidVersion: `text` is none.
+    """
+    if len(text) > _MAX_SELECTOR_LENGTH:
+        raise InvalidVersion(f"a version of {len(text)} characters")
+    return Version(text)
+
+
+def read_range(text: str) -> SpecifierSet:
+    """A range whose versions are short enough to be compared.
+
+    Raises:
+        InvalidSpecifier: `text` is none.
+    """
+    if len(text) > _MAX_SELECTOR_LENGTH:
+        raise InvalidSpecifier(f"a range of {len(text)} characters")
+    return SpecifierSet(text)
+
+
 @dataclass(frozen=True, slots=True)
 class EnvRef:
     """The name of an environment and, after ``@``, which of its versions.

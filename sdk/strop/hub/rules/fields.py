@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.specifiers import InvalidSpecifier
+from packaging.version import InvalidVersion
 
 from strop.errors import InvalidRefError
-from strop.hub.refs import EnvRef
+from strop.hub.refs import EnvRef, read_range, read_version
 
 MAX_LINE_LENGTH = 512
 MAX_TAG_COUNT = 20
@@ -93,7 +93,7 @@ def reward_range(value: Any) -> Any:
 def version(text: str) -> str:
     """The normal form. Source: PEP 440."""
     try:
-        return str(Version(text))
+        return str(read_version(text))
     except InvalidVersion:
         raise ValueError("is no version (PEP 440), such as 0.1.0") from None
 
@@ -101,7 +101,7 @@ def version(text: str) -> str:
 def requires_python(text: str | None) -> str | None:
     """A version range, or None."""
     try:
-        return None if text is None else str(SpecifierSet(line(text)))
+        return None if text is None else str(read_range(line(text)))
     except InvalidSpecifier:
         raise ValueError("is no version range, such as >=3.11") from None
 

@@ -6,12 +6,12 @@ import re
 from typing import Any
 
 from packaging.metadata import RawMetadata, parse_email
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.specifiers import InvalidSpecifier
+from packaging.version import InvalidVersion
 
 from strop.errors import InvalidRefError, PackageError
 from strop.hub.manifest import ENTRY_POINT_GROUP, Manifest
-from strop.hub.refs import normalize_name
+from strop.hub.refs import normalize_name, read_range, read_version
 
 METADATA_VERSIONS = ("1.0", "1.1", "1.2", "2.1", "2.2", "2.3", "2.4", "2.5")
 AGREEING_FIELDS = ("name", "version", "summary", "requires-python", "dependencies")
@@ -49,11 +49,11 @@ def _problems(raw: RawMetadata) -> list[str]:
     except InvalidRefError as error:
         problems.append(f"has no usable name: {error}")
     try:
-        Version(raw.get("version", ""))
+        read_version(raw.get("version", ""))
     except InvalidVersion:
         problems.append(f"has no valid version: {ascii(raw.get('version'))[:40]}")
     try:
-        SpecifierSet(raw.get("requires_python", ""))
+        read_range(raw.get("requires_python", ""))
     except InvalidSpecifier:
         problems.append(f"has an invalid Requires-Python: {ascii(raw['requires_python'])[:80]}")
     return problems
