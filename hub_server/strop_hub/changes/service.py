@@ -1,10 +1,11 @@
 """Read the change feed; the public one is for everybody, the whole one for administrators."""
 
+from packaging.utils import canonicalize_name
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from strop.hub.wire import Change, ChangePage, Scope
-from strop_hub.auth import Caller
+from strop_hub.auth import Caller, visible_to
 from strop_hub.errors import ForbiddenError
 from strop_hub.hub import Hub
 from strop_hub.models import Environment, Event, Owner
@@ -44,19 +45,37 @@ def read_changes(session: Session, since: int, limit: int, *, is_whole: bool) ->
         .order_by(serial)
         .limit(limit)
     )
-    items = [
-        Change(
-            serial=number or 0,
-            action=event.action,
-            owner=owner,
-            name=name,
-            version=event.version,
-            details=event.details,
-            happened_at=event.happened_at,
-        )
-        for event, number, owner, name in session.execute(statement)
-    ]
+    items = [_change(*row) for row in session.execute(statement)]
     return ChangePage(items=items, last_serial=session.scalar(select(func.max(serial))) or 0)
+
+
+def newest_changes(session: Session, limit: int, owner: str = "", name: str = "") -> list[Change]:
+    """The newest public events, the newest first; of one owner or environment when named."""
+    statement = (
+        select(Event, Event.public_serial, Owner.name, Environment.name)
+        .join(Environment, Environment.id == Event.environment_id)
+        .join(Owner, Owner.id == Environment.owner_id)
+        .where(Event.public_serial.is_not(None), visible_to(Caller.anonymous()))
+        .order_by(Event.public_serial.desc())
+        .limit(limit)
+    )
+    if owner:
+        statement = statement.where(Owner.name == canonicalize_name(owner.replace("\0", " ")))
+    if name:
+        statement = statement.where(Environment.name == canonicalize_name(name.replace("\0", " ")))
+    return [_change(*row) for row in session.execute(statement)]
+
+
+def _change(event: Event, serial: int | None, owner: str, name: str) -> Change:
+    return Change(
+        serial=serial or 0,
+        action=event.action,
+        owner=owner,
+        name=name,
+        version=event.version,
+        details=event.details,
+        happened_at=event.happened_at,
+    )
 
 
 def _may_see_all(caller: Caller) -> bool:

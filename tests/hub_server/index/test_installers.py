@@ -1,0 +1,105 @@
+"""pip, as it is now, and uv read the open index."""
+
+import os
+import subprocess
+import sys
+import tomllib
+import uuid
+from pathlib import Path
+
+import pytest
+from virtualenv.seed.wheels.embed import get_embed_wheel
+
+from tests.hub_server.author import Author, ask
+from tests.hub_server.running_hub import RunningHub
+
+UV = str(Path(sys.executable).with_name("uv"))
+
+
+@pytest.fixture
+def author(hub: RunningHub, tmp_path: Path) -> Author:
+    return Author.new(hub, tmp_path / "author")
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that is claimed by nobody yet."""
+    return f"maze-{uuid.uuid4().hex[:12]}"
+
+
+def run(*command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    own = {"UV_NO_CONFIG": "0", "PIP_CONFIG_FILE": os.devnull, "PIP_EXTRA_INDEX_URL": ""}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("UV_")}
+    return subprocess.run(
+        command, env=kept | own, cwd=cwd, capture_output=True, text=True, timeout=120
+    )
+
+
+def uv_install(author: Author, target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    index = f"{author.hub.url}/owners/{author.owner}/simple/"
+    options = ["--no-config", "--no-cache", "--no-deps", "--index-url", index]
+    place = ["--python", sys.executable, "--target", str(target)]
+    return run(UV, "pip", "install", *options, *place, *arguments)
+
+
+def test_a_current_pip_installs_by_name_and_sees_a_yank(
+    author: Author, name: str, tmp_path: Path
+) -> None:
+    author.publish(name, "1.0", "1.1", files={"maze_module.py": "X = 1\n"})
+    author.yank(name, "1.1", "leaky")
+    wheel = get_embed_wheel("pip", "3.11")
+    assert wheel is not None
+    index = f"{author.hub.url}/owners/{author.owner}/simple/"
+
+    finished = run(
+        *(sys.executable, f"{wheel.path}/pip", "install", "--no-deps", "--no-cache-dir"),
+        *("--index-url", index, "--target", str(tmp_path / "site"), name),
+    )
+
+    assert finished.returncode == 0, finished.stderr
+    assert list((tmp_path / "site").glob("*-1.0.dist-info"))
+
+
+def test_uv_installs_and_honours_the_time_of_an_upload(
+    author: Author, name: str, tmp_path: Path
+) -> None:
+    author.publish(name, "1.0+git.1")
+
+    before = uv_install(author, tmp_path / "a", "--exclude-newer", "2020-01-01T00:00:00Z", name)
+    after = uv_install(author, tmp_path / "b", "--exclude-newer", "2100-01-01T00:00:00Z", name)
+
+    assert before.returncode != 0
+    assert after.returncode == 0, after.stderr
+    assert list((tmp_path / "b").glob("*-1.0+git.1.dist-info"))
+
+
+def test_uv_locks_the_digest_that_the_hub_states(author: Author, name: str, tmp_path: Path) -> None:
+    (version,) = author.publish(name, manifest={"requires-python": ">=3.11"})
+    (tmp_path / "pyproject.toml").write_text(
+        f'[project]\nname = "user"\nversion = "1"\nrequires-python = ">=3.11"\n'
+        f'dependencies = ["{name}"]\n'
+        f'[[tool.uv.index]]\nurl = "{author.hub.url}/simple/"\ndefault = true\n'
+    )
+
+    finished = run(UV, "lock", "--no-cache", "--python", sys.executable, cwd=tmp_path)
+
+    assert finished.returncode == 0, finished.stderr
+    lock = tomllib.loads((tmp_path / "uv.lock").read_text())
+    (package,) = [each for each in lock["package"] if each["name"] == name]
+    (wheel,) = package["wheels"]
+    assert wheel["hash"] == f"sha256:{version['digest']}"
+    assert "upload-time" in wheel
+
+
+def test_an_interrupted_download_goes_on_where_it_was(author: Author, name: str) -> None:
+    (version,) = author.publish(name)
+    wheel = next(file for file in version["files"] if file["kind"] == "wheel")
+    url = f"/owners/{author.owner}/files/{name}/{wheel['filename']}"
+    whole = ask(author.hub, "GET", url)
+    tag = whole.headers["etag"]
+
+    rest = ask(author.hub, "GET", url, range="bytes=100-", if_range=tag)
+    changed = ask(author.hub, "GET", url, range="bytes=100-", if_range='"other"')
+
+    assert (rest.status_code, rest.content) == (206, whole.content[100:])
+    assert (changed.status_code, changed.content) == (200, whole.content)
