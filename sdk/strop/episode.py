@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from strop.errors import BoundaryError, EnvironmentFaultError, EpisodeUseError
-from strop.limits import limited
+from strop.limits import limited, sampled_tokens
 from strop.recorder import Recorder
 from strop.replies import Replies
 from strop.toolbox import Toolbox
@@ -304,10 +304,7 @@ class Episode:
 
     def _limit(self, completion: Completion) -> tuple[StopReason, str] | None:
         environment = self._environment
-        if completion.usage is not None:
-            self._token_count += completion.usage.completion_tokens
-        elif completion.token_ids is not None:
-            self._token_count += len(completion.token_ids)
+        self._token_count += sampled_tokens(completion)
         if self._turn_count >= environment.max_turns:
             return "max_turns", f"{self._turn_count} turns"
         if environment.max_tokens is not None and self._token_count >= environment.max_tokens:

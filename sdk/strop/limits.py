@@ -6,6 +6,12 @@ import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
+from strop.trajectory import Trajectory
+from strop.types import Completion, Message
+
+_CHARS_PER_TOKEN = 4
+"""What English text has with the usual tokenizers."""
+
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
@@ -24,3 +30,32 @@ class TimeLimits:
 def limited(seconds: float | None) -> AbstractAsyncContextManager[object]:
     """Raises `TimeoutError` from its body after so many seconds; None never does."""
     return nullcontext() if seconds is None else asyncio.timeout(seconds)
+
+
+def sampled_tokens(completion: Completion) -> int:
+    """As the endpoint counted, else from the token ids, else estimated from the text.
+
+    Without the estimate a limit would never be reached where an endpoint tells no usage.
+    """
+    if completion.usage is not None:
+        return completion.usage.completion_tokens
+    if completion.token_ids is not None:
+        return len(completion.token_ids)
+    return _estimated_tokens(completion.message)
+
+
+def spent_tokens(trajectory: Trajectory) -> int:
+    """Prompt and sampled tokens of all completions; estimated where no usage was told."""
+    usage = trajectory.usage
+    told = usage.prompt_tokens + usage.completion_tokens
+    return told + sum(
+        _estimated_tokens(message)
+        for segment in trajectory.segments
+        if segment.kind == "completion" and segment.usage is None
+        for message in segment.messages
+    )
+
+
+def _estimated_tokens(message: Message) -> int:
+    calls = sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
+    return -(-(len(message.text) + len(message.reasoning or "") + calls) // _CHARS_PER_TOKEN)

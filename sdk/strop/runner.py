@@ -11,9 +11,11 @@ from itertools import islice
 from strop.attempt import Attempt
 from strop.environment import Environment
 from strop.errors import ModelAuthError, RunStoppedError, SettingsError
+from strop.limits import spent_tokens
 from strop.task import Task
 from strop.trajectory import Trajectory
 from strop.types import Sampling, Seats
+from strop.watchdog import Watchdog
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class RunPlan:
     task_count: int | None = None
     """Tasks from the start of the split; None for all, which an infinite one refuses."""
     keys: tuple[str, ...] | None = None
-    """Only the tasks of these keys, in this order."""
+    """Only the tasks of these keys, in this order; a key that comes again is a new visit."""
     group_size: int = 1
     """Attempts at each task, under one environment seed; ≥ 1."""
     concurrency: int = 64
@@ -36,7 +38,9 @@ class RunPlan:
     """The run stops when more of its attempts fail, once there were `failure_grace_count`."""
     failure_grace_count: int = 50
     token_budget: int | None = None
-    """Prompt and sampled tokens after which no further attempt begins; None sets no limit."""
+    """Prompt and sampled tokens after which no further attempt begins; None sets no limit.
+
+    Where members of a group are compared, a group that has begun is still made whole."""
 
     def __post_init__(self) -> None:
         for name in ("group_size", "concurrency"):
@@ -54,7 +58,7 @@ class RunPlan:
             known = ", ".join(environment.tasks)
             raise SettingsError(f"There is no split {self.split!r}. This environment has: {known}.")
         if self.keys is not None:
-            return ((_task_of(environment, self.split, key), 0) for key in self.keys)
+            return _named_draws(environment, self.split, self.keys)
         if self.task_count is None and tasks.is_infinite:
             raise SettingsError(
                 f"The split {self.split!r} has no end. Say how many tasks to run (task_count)."
@@ -146,9 +150,10 @@ async def run(
     environment.allow_concurrency(plan.concurrency)
     work = _Work(environment, model, plan, on_trajectory, finished or Finished())
     try:
-        async with asyncio.TaskGroup() as workers:
-            for _ in range(plan.concurrency):
-                workers.create_task(work.go_on())
+        with Watchdog():
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(plan.concurrency):
+                    workers.create_task(work.go_on())
     except BaseExceptionGroup as group:
         # One worker's error cancelled the rest; its cause is what the caller can act on.
         raise group.exceptions[0] from None
@@ -174,26 +179,34 @@ class _Work:
         self._attempts = plan.attempts(environment)
         self._budget = _Budget(plan)
         self._token_count = 0
+        self._begun: Attempt | None = None
 
     async def go_on(self) -> None:
         """Make attempts until none is left."""
         for task, attempt in self._attempts:
             if attempt in self._finished:
                 continue
-            if not self._is_affordable():
+            if not self._may_begin(attempt):
                 return
             trajectory = await self._environment.rollout(
                 task, self._model, attempt=attempt, sampling=self._plan.sampling
             )
-            usage = trajectory.usage
-            self._token_count += usage.prompt_tokens + usage.completion_tokens
+            if self._plan.token_budget is not None:
+                self._token_count += spent_tokens(trajectory)
             await self._take(trajectory)
             # A model without latency never waits: give a cancel its turn.
             await asyncio.sleep(0)
 
-    def _is_affordable(self) -> bool:
+    def _may_begin(self, attempt: Attempt) -> bool:
         budget = self._plan.token_budget
-        return budget is None or self._token_count < budget
+        is_affordable = budget is None or self._token_count < budget
+        if is_affordable:
+            self._begun = attempt.group
+        # Members come one after the other: without the last ones, those that were made and
+        # paid for could not be compared, and would be lost.
+        return is_affordable or (
+            self._environment.has_group_rewards and attempt.group == self._begun
+        )
 
     async def _take(self, trajectory: Trajectory) -> None:
         if not self._environment.has_group_rewards:
@@ -211,6 +224,15 @@ class _Work:
     def _hand_over(self, trajectory: Trajectory) -> None:
         self._on_trajectory(trajectory)
         self._budget.charge(trajectory)
+
+
+def _named_draws(
+    environment: Environment, split: str, keys: tuple[str, ...]
+) -> Iterator[tuple[Task, int]]:
+    visits: Counter[str] = Counter()
+    for key in keys:
+        yield _task_of(environment, split, key), visits[key]
+        visits[key] += 1
 
 
 def _task_of(environment: Environment, split: str, key: str) -> Task:

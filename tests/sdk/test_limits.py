@@ -45,6 +45,15 @@ async def test_sampled_tokens_are_limited() -> None:
     assert (trajectory.stop_reason, trajectory.is_truncated) == ("max_tokens", True)
 
 
+async def test_sampled_tokens_are_limited_where_no_usage_is_told() -> None:
+    untold = ScriptedModel.constant(Completion(Message("assistant", "word " * 8)))
+    trajectory = await an_environment(max_tokens=25).rollout(TASK, untold)
+
+    assert trajectory.turn_count == 3
+    assert trajectory.stop_reason == "max_tokens"
+    assert trajectory.usage == Usage()
+
+
 async def test_a_condition_ends_an_episode_with_its_reason() -> None:
     def is_long(episode: Episode) -> str | bool:
         return "long enough" if episode.turn_count == 4 else False

@@ -112,6 +112,14 @@ async def test_tasks_are_chosen_by_key() -> None:
     assert [trajectory.task.key for trajectory in trajectories] == ["12", "11"]
 
 
+async def test_a_key_that_comes_again_is_a_new_visit() -> None:
+    plan = RunPlan(keys=("11", "12", "11"), group_size=2)
+    attempts = [each.attempt for each in await attempts_of(a_single_turn_environment(), plan)]
+
+    assert len(set(attempts)) == len(attempts) == 6
+    assert [each.visit for each in attempts if each.task_key == "11"] == [0, 0, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("plan", "message"),
     [

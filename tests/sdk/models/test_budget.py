@@ -2,9 +2,18 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any
 
-from strop import Completion, Message, RunPlan, Sampling, ScriptedModel, Trajectory
+from strop import (
+    Completion,
+    Message,
+    RunPlan,
+    Sampling,
+    ScriptedModel,
+    Trajectory,
+    group_reward,
+)
 from strop.models.budget import PacedModel
 from strop.runner import run
 from strop.types import Usage
@@ -61,3 +70,35 @@ async def test_a_run_begins_no_attempt_beyond_its_token_budget() -> None:
     await run(a_single_turn_environment(), echo(tokens=25), plan, on_trajectory=made.append)
 
     assert 4 <= len(made) <= 5
+
+
+async def test_a_group_that_has_begun_is_made_whole_beyond_the_budget() -> None:
+    @group_reward(range=(0, 1))
+    def share(trajectories: Sequence[Trajectory]) -> list[float]:
+        return [1 / len(trajectories)] * len(trajectories)
+
+    made: list[Trajectory] = []
+    tried: list[str] = []
+
+    def policy(messages: Any) -> Completion:
+        tried.append(messages[0].text)
+        return Completion(Message("assistant", "x"), usage=Usage(25, 0))
+
+    environment = a_single_turn_environment(rewards=[share])
+    plan = RunPlan(concurrency=3, group_size=4, token_budget=120)
+
+    await run(environment, ScriptedModel(policy), plan, on_trajectory=made.append)
+
+    assert len(made) == len(tried)
+    assert len(made) % 4 == 0
+    assert all(each.reward == 0.25 for each in made)
+
+
+async def test_a_budget_holds_where_no_usage_is_told() -> None:
+    model = ScriptedModel(lambda messages: Completion(Message("assistant", "word " * 80)))
+    made: list[Trajectory] = []
+    plan = RunPlan(concurrency=1, token_budget=250)
+
+    await run(a_single_turn_environment(), model, plan, on_trajectory=made.append)
+
+    assert [each.usage.completion_tokens for each in made] == [0, 0, 0]
