@@ -84,6 +84,11 @@ def settings_for(data: Path) -> dict[str, str]:
     return _given[data]
 
 
+def give(data: Path, settings: dict[str, str]) -> None:
+    """Let the hub over the folder `data` work on servers that a test has started itself."""
+    _given[data] = settings
+
+
 def is_embedded() -> bool:
     """Whether hubs work on SQLite and a folder now."""
     return _current == EMBEDDED

@@ -6,8 +6,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from strop_hub.errors import HubError
 from strop_hub.hub import Hub, in_thread
 from strop_hub.index import pages, queries
 from strop_hub.index.pages import PageForms
@@ -67,7 +69,12 @@ class PageCache:
     async def get(self, key: PageKey) -> PageForms | None:
         """The page; None when there is nothing to show, for whatever cause."""
         if self._is_dirty or self.clock() - self._checked_at > CHECK_INTERVAL_S:
-            await self._catch_up()
+            try:
+                await self._catch_up()
+            except (HubError, DBAPIError):
+                # What is known is shown while the database is away; every file asks it anyway.
+                if key not in self._pages:
+                    raise
         cached = self._pages.get(key)
         if cached is None:
             cached = await in_thread(self.hub.workers.database, _render, self.hub, key)
