@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -38,6 +39,7 @@ class Replies:
 
     def __init__(self, recorded: Iterable[OutsideReply] = ()) -> None:
         self._recorded = {(each.source, each.request): each for each in recorded}
+        self._turns: dict[tuple[str, str], asyncio.Lock] = {}
 
     def recorded(self) -> tuple[OutsideReply, ...]:
         """Every reply, in the order in which they were first asked for."""
@@ -53,13 +55,18 @@ class Replies:
         """
         digest = json_digest(request)
         known = self._recorded.get((source, digest))
-        if known is None:
-            if _is_sealed.get():
-                raise RewardError(
-                    f"No reply of `{source}` to this request is recorded. "
-                    "Allow it to be asked (--ask), or score with the rubric that asked it."
-                )
-            reply, usage = await ask()
-            known = OutsideReply(source, digest, reply, usage)
-            self._recorded[source, digest] = known
+        if known is not None:
+            return known.reply
+        if _is_sealed.get():
+            raise RewardError(
+                f"No reply of `{source}` to this request is recorded. "
+                "Allow it to be asked (--ask), or score with the rubric that asked it."
+            )
+        # Whoever asks the same meanwhile waits: two replies to one request could not be replayed.
+        async with self._turns.setdefault((source, digest), asyncio.Lock()):
+            known = self._recorded.get((source, digest))
+            if known is None:
+                reply, usage = await ask()
+                known = OutsideReply(source, digest, reply, usage)
+                self._recorded[source, digest] = known
         return known.reply
