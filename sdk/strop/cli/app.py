@@ -19,6 +19,7 @@ _GROUPS = {
     "trajectory": ("strop.cli.trajectory", "Check files of trajectories."),
     "model": ("strop.cli.model", "Run a small model on this machine."),
     "serve": ("strop.cli.serve", "Serve an environment over HTTP."),
+    "sandbox": ("strop.cli.sandbox", "Run code that nobody trusts."),
     "hub": ("strop.cli.hub", "Run a hub of your own."),
     "login": ("strop.cli.account", "Keep a token for a hub."),
     "whoami": ("strop.cli.account", "Show who your token speaks for."),

@@ -72,8 +72,8 @@ def _supervise_case(run: Run, stdin: bytes) -> tuple[dict[str, Any] | None, list
         Streams(stdin_w, stdout_r, stderr_r),
         requests.fileno(),
         run.request,
-        stdin,
-        started_at,
+        stdin=stdin,
+        started_at=started_at,
         measure=lambda: measure(run),
         send_signal=lambda _: None,
     )

@@ -87,8 +87,8 @@ def supervise_one(run: Run, stdin: bytes, started_at: float) -> None:
         Streams(child.stdin_fd, child.stdout_fd, child.stderr_fd),
         child.pidfd,
         run.request,
-        stdin,
-        started_at,
+        stdin=stdin,
+        started_at=started_at,
         measure=lambda: measure(run),
         send_signal=lambda number: _signal_group(child.pid, number),
     )

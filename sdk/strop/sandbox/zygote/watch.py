@@ -67,9 +67,9 @@ class Watch:
         streams: Streams,
         exit_fd: int,
         request: Request,
+        *,
         stdin: bytes,
         started_at: float,
-        *,
         measure: Callable[[], Usage],
         send_signal: Callable[[int], None],
     ) -> None:

@@ -163,8 +163,8 @@ def _watch(job: socket.socket, prepared: Prepared, request: Request, frame: byte
         Streams(prepared.stdin_fd, prepared.stdout_fd, prepared.stderr_fd),
         prepared.control.fileno(),
         request,
-        request.stdin,
-        started_at,
+        stdin=request.stdin,
+        started_at=started_at,
         measure=lambda: prepared.measure(limit_bytes),
         send_signal=lambda _: None,
     )
