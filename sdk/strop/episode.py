@@ -195,7 +195,7 @@ class Episode:
                     self._connections.append(await server.connect())
                     self.add_tools(*self._connections[-1].tools)
                 await self.setup()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._fault("setup", error) from error
         finally:
             self._setup_s = time.perf_counter() - started
@@ -269,7 +269,7 @@ class Episode:
         self.truncate("driver", "closed by the driver")
         try:
             await self.close()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._fault("close", error) from error
         finally:
             for connection in self._connections:
@@ -281,7 +281,7 @@ class Episode:
             messages = _as_messages(answer)
         except BoundaryError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._fault("respond", error) from error
         if isinstance(answer, End):
             self._stop = ("ended", answer.reason)
@@ -338,7 +338,7 @@ class Episode:
             strop_version=environment.strop_version,
         )
 
-    def _fault(self, where: str, error: Exception) -> BoundaryError:
+    def _fault(self, where: str, error: BaseException) -> BoundaryError:
         if isinstance(error, BoundaryError):
             return error
         name = f"{type(self).__name__}.{where}"

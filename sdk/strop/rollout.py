@@ -118,7 +118,7 @@ async def _complete(episode: Drivable, model: Seats, sampling: Sampling) -> Comp
             return await chosen.complete(episode.messages, episode.tools, sampling)
     except ModelError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if left_s is not None and limit.expired():
             raise _TurnsTooLongError("the turns took as long as they may") from error
         raise ModelError(f"The model raised {type(error).__name__}: {error}") from error

@@ -114,7 +114,7 @@ class Rubric:
     ) -> tuple[RewardValue, Failure | None]:
         try:
             value = await self._call(each, arguments, threads)
-        except Exception as error:  # noqa: BLE001 - the boundary of reward functions
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary of author code
             fault = _fault(each, error, self._limit_s)
             return _failed(each, fault), fault
         return _judged(each, value)
@@ -128,7 +128,7 @@ class Rubric:
                 raise RewardError(
                     f"`{each.name}` returned {len(numbers)} numbers for {len(members)} members."
                 )
-        except Exception as error:  # noqa: BLE001 - the boundary of reward functions
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary of author code
             return [None] * len(members), _fault(each, error, self._limit_s)
         return numbers, None
 
@@ -193,7 +193,7 @@ def _failed(each: Reward, fault: Failure | None) -> RewardValue:
     return RewardValue(None, each.weight, each.range, message)
 
 
-def _fault(each: Reward, error: Exception, limit_s: float | None) -> Failure:
+def _fault(each: Reward, error: BaseException, limit_s: float | None) -> Failure:
     text = "".join(traceback.format_exception(error, limit=-8))
     if isinstance(error, TimeoutError) and limit_s is not None:
         error = RewardError(f"`{each.name}` took longer than {limit_s} s.")

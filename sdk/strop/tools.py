@@ -182,7 +182,7 @@ class Tool:
             raise
         except self.options.errors as error:
             raise ToolError(f"{type(error).__name__}: {error}") from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ToolFaultError(
                 f"The tool `{self.name}` raised {type(error).__name__}: {error}. "
                 "Raise ToolError for what the model should hear, or declare it in @tool(errors=…)."
