@@ -28,6 +28,7 @@ from strop import (
     TaskSet,
     Trajectory,
     evaluate,
+    group_reward,
     read_trajectories,
     reward,
 )
@@ -44,13 +45,13 @@ async def test_five_hundred_scorings_at_once_time_out_falsely_never() -> None:
 
     @reward(range=(0, 1))
     def busy(trajectory: Trajectory) -> float:
-        ends_at = time.thread_time() + 0.004
+        ends_at = time.thread_time() + 0.01
         while time.thread_time() < ends_at:
             pass
         return 1.0
 
     tasks = [Task(str(n), "ask") for n in range(500)]
-    environment = Environment(tasks=tasks, rewards=[busy], time_limits=TimeLimits(reward_s=60))
+    environment = Environment(tasks=tasks, rewards=[busy], time_limits=TimeLimits(reward_s=1))
     report = await evaluate(environment, ANSWER, RunPlan(concurrency=500))
 
     assert report.failures == {}
@@ -78,29 +79,40 @@ async def test_a_reward_sees_the_last_turn() -> None:
 
 
 async def test_members_with_an_error_an_empty_reply_and_a_cancel_are_accounted_once() -> None:
-    class Odd:
-        name = "odd"
+    compared: list[int] = []
 
-        def __init__(self) -> None:
-            self.count = 0
+    @group_reward(range=(0, 1))
+    def share(trajectories: Sequence[Trajectory]) -> list[float]:
+        compared.extend(each.attempt.member for each in trajectories)
+        return [1 / len(trajectories)] * len(trajectories)
 
-        async def complete(self, *arguments: Any) -> Completion:
-            self.count += 1
-            if self.count == 3:
+    async def drive(episode: Episode) -> None:
+        member = episode.attempt.member
+        try:
+            await asyncio.sleep(10 if member == 5 else 0)
+            if member == 2:
                 raise ModelReplyError("the reply is empty")
-            return a_completion("" if self.count == 5 else "x")
+            await episode.step(a_completion("" if member == 4 else "x"))
+        except (ModelReplyError, asyncio.CancelledError) as error:
+            episode.fail(ModelReplyError(str(error) or "cancelled"))
 
-        async def close(self) -> None:
-            pass
-
-    environment = a_single_turn_environment(tasks=[Task("1", "ask", "x")])
+    environment = a_single_turn_environment(
+        tasks=[Task("1", "ask", "x")], rewards=[is_exact, share]
+    )
     task = environment.tasks["train"][0]
+    async with environment, environment.start_group(task, 8) as group:
+        drivers = [asyncio.create_task(drive(episode)) for episode in group.episodes]
+        await asyncio.sleep(0.05)
+        drivers[5].cancel()
+        await asyncio.gather(*drivers)
+        members = await group.score()
 
-    group = await environment.rollout_group(task, Odd(), 8)
-
-    assert [each.attempt.member for each in group] == list(range(8))
-    assert sum(each.failure is not None for each in group) == 1
-    assert sorted(each.reward for each in group if each.reward is not None) == [0.0] + [1.0] * 6
+    assert [each.attempt.member for each in members] == list(range(8))
+    failed = {each.attempt.member: each.failure.message for each in members if each.failure}
+    assert failed == {2: "the reply is empty", 5: "cancelled"}
+    assert compared == [0, 1, 3, 4, 6, 7]
+    assert members[2].reward is members[5].reward is None
+    assert members[4].rewards["is_exact"].value == 0.0
 
 
 async def test_evaluation_and_a_trainer_by_hand_see_the_same_prompt() -> None:
