@@ -54,6 +54,8 @@ class Settings:
     """Of a JSON request body."""
     owner_quota_bytes: int = 10 * GIB
     """Of all files of an owner, unless the owner has a quota of its own."""
+    attestation_publishers: tuple[str, ...] = ()
+    """Whose attestations count: ``OWNER=REPOSITORY/WORKFLOW``, separated by commas."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses or networks whose ``X-Forwarded-For`` is believed; separated by commas."""
     version_open_days: int = 14

@@ -144,7 +144,7 @@ def _render(hub: Hub, key: PageKey) -> _Rendered | None:
             return None
         files = queries.files_of(session, project)
     to_files = _TO_OWNERS_FILES if key.owner is None else _TO_FILES
-    forms = pages.render_project(key.name, files, to_files, project)
+    forms = pages.render_project(key.name, files, to_files, project, hub.settings.url)
     return _Rendered(forms, project.environment_id, serial)
 
 

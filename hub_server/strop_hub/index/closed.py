@@ -114,7 +114,9 @@ def _render(hub: Hub, caller: Caller, owner: str, name: str | None) -> PageForms
         project = queries.find_project(session, owner, name, caller)
         if project is None:
             return None
-        return render_project(name, queries.files_of(session, project), _TO_FILES, project)
+        root = f"{hub.settings.url}/auth"
+        files = queries.files_of(session, project)
+        return render_project(name, files, _TO_FILES, project, root)
 
 
 def _find(hub: Hub, caller: Caller, names: tuple[str, str, str]) -> queries.FoundFile | None:

@@ -17,6 +17,7 @@ from packaging.version import Version
 from strop_hub.index.negotiation import Form
 
 API_VERSION = "1.4"
+_SECURE = ("https://", "http://127.0.0.1", "http://localhost", "http://[::1]")
 _HEAD = (
     '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
     f'<meta name="pypi:repository-version" content="{API_VERSION}">'
@@ -47,6 +48,7 @@ class IndexFile:
     requires_python: str | None = None
     metadata_sha256: str | None = None
     """Of the wheel's METADATA, served beside it; None for source distributions."""
+    has_provenance: bool = False
     yanked: bool | str = False
     """True, or the reason."""
 
@@ -74,9 +76,16 @@ class PageForms:
 
 
 def render_project(
-    name: str, files: Iterable[IndexFile], files_url: str, standing: Standing = _ACTIVE
+    name: str,
+    files: Iterable[IndexFile],
+    files_url: str,
+    standing: Standing = _ACTIVE,
+    root: str = "",
 ) -> PageForms:
-    """The page of one project; `files_url` leads from it to the folder of an owner's files."""
+    """The page of one project; `files_url` leads from it to the folder of an owner's files.
+
+    Provenance has absolute addresses under `root`, and is only told where that is a secure origin.
+    """
     listed = list(files)
     versions = sorted({file.version for file in listed}, key=Version)
     document = {
@@ -84,7 +93,10 @@ def render_project(
         "name": name,
         "project-status": _status_entry(standing),
         "versions": versions,
-        "files": [_file_entry(file, _file_url(file, name, files_url)) for file in listed],
+        "files": [
+            _file_entry(file, _file_url(file, name, files_url)) | _provenance(file, name, root)
+            for file in listed
+        ],
     }
     anchors = "".join(_file_anchor(file, _file_url(file, name, files_url)) for file in listed)
     html = (
@@ -136,6 +148,14 @@ def _page(body: bytes, content_type: str) -> RenderedPage:
 def _file_url(file: IndexFile, name: str, files_url: str) -> str:
     """Relative, so that it holds behind any path prefix; `+` must arrive as `%2B`."""
     return f"{files_url.format(owner=file.owner)}/{name}/{quote(file.filename, safe='')}"
+
+
+def _provenance(file: IndexFile, name: str, root: str) -> dict[str, str]:
+    """Source: PEP 740, "Index changes"."""
+    if not file.has_provenance or not root.startswith(_SECURE):
+        return {}
+    path = f"owners/{file.owner}/files/{name}/{quote(file.filename, safe='')}"
+    return {"provenance": f"{root}/{path}.provenance"}
 
 
 def _file_entry(file: IndexFile, url: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from strop_hub.models import (
 _KINDS = (FileKind.WHEEL, FileKind.SDIST)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 METADATA_SUFFIX = ".metadata"
+PROVENANCE_SUFFIX = ".provenance"
 OPEN = Caller.anonymous()
 """Whoever comes through an open door, with or without a token."""
 
@@ -103,6 +104,7 @@ def files_of(session: Session, project: Project) -> list[IndexFile]:
             uploaded_at=file.uploaded_at,
             requires_python=file.requires_python,
             metadata_sha256=file.metadata_sha256 if file.kind is FileKind.WHEEL else None,
+            has_provenance=file.provenance_sha256 is not None,
             yanked=_yank_mark(reason) if yanked_at is not None else False,
         )
         for file, version, yanked_at, reason, owner in session.execute(statement)
@@ -124,7 +126,7 @@ class FoundFile:
 
 # Made once: making a statement costs as much as running it, and installers read many files.
 _FIND_FILE = (
-    select(File.sha256, File.size_bytes, File.metadata_sha256)
+    select(File.sha256, File.size_bytes, File.metadata_sha256, File.provenance_sha256)
     .join(Version, Version.id == File.version_id)
     .join(Environment, Environment.id == File.environment_id)
     .join(Environment.owner)
@@ -139,17 +141,23 @@ _FIND_OPEN_FILE = _FIND_FILE.where(Environment.visibility == Visibility.PUBLIC)
 def find_file(
     connection: Connection, owner: str, name: str, filename: str, caller: Caller = OPEN
 ) -> FoundFile | None:
-    """The file, or with ``.metadata`` behind its name its METADATA; one row is read.
+    """The file, or what a suffix behind its name says: METADATA, provenance; one row is read.
 
     The row decides at once, whatever open pages still say.
     """
-    wanted = filename.removesuffix(METADATA_SUFFIX)
+    beside = (METADATA_SUFFIX, PROVENANCE_SUFFIX)
+    suffix = next((one for one in beside if filename.endswith(one)), "")
+    wanted = filename.removesuffix(suffix)
     parameters = {"owner": owner, "name": name, "filename": wanted}
     statement = _FIND_OPEN_FILE if caller is OPEN else _FIND_FILE.where(visible_to(caller))
     row = connection.execute(statement, parameters).one_or_none()
     if row is None:
         return None
-    sha256, size_bytes, metadata_sha256 = row
+    sha256, size_bytes, metadata_sha256, provenance_sha256 = row
+    if suffix == PROVENANCE_SUFFIX:
+        if provenance_sha256 is None:
+            return None
+        return FoundFile(provenance_sha256, None, None, "application/vnd.pypi.integrity.v1+json")
     if wanted == filename:
         return FoundFile(sha256, size_bytes, filename)
     return None if metadata_sha256 is None else FoundFile(metadata_sha256, None, None)

@@ -49,6 +49,8 @@ async def upload(hub: Hub, caller: Caller, owner: str | None, body: Body, act: A
             hub.workers.archive,
             keep_provenance,
             hub.storage,
+            hub.settings,
+            owner,
             next(iter(form.files.values())),
             form.fields.get(ATTESTATIONS),
         )
