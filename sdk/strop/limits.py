@@ -51,9 +51,9 @@ class _Patience:
         await self._timeout.__aenter__()
         self._next = self._loop.call_later(self._tick_s, self._tick)
 
-    async def __aexit__(self, *error: Any) -> bool | None:
+    async def __aexit__(self, *error: Any) -> None:
         self._next.cancel()
-        return await self._timeout.__aexit__(*error)
+        await self._timeout.__aexit__(*error)
 
     def _tick(self) -> None:
         self._left_count -= 1
