@@ -1,15 +1,15 @@
-# The hub on its embedded default: one process, SQLite and a folder under /data.
+# The hub: by itself one process, SQLite and a folder under /data; with docker-compose.yml also the rest.
 FROM python:3.12-slim AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE CHANGELOG.md ./
 COPY sdk sdk
 COPY hub_server hub_server
 COPY migrations migrations
-RUN pip wheel --no-cache-dir --wheel-dir /wheels '.[hub]'
+RUN pip wheel --no-cache-dir --wheel-dir /wheels '.[hub,postgres,s3]'
 
 FROM python:3.12-slim
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
-    pip install --no-cache-dir --no-index --find-links /wheels 'strop[hub]' \
+    pip install --no-cache-dir --no-index --find-links /wheels 'strop[hub,postgres,s3]' \
     && useradd --system --create-home hub \
     && install --directory --owner hub /data
 USER hub

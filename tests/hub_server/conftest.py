@@ -22,6 +22,7 @@ _ON_SERVERS_DAILY = {
     "test_download",
     "test_environments",
     "test_index",
+    "test_load",
 }
 """Modules whose subject is what a database and a store must hold."""
 
