@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from strop.errors import RewardError, SettingsError
+from strop.errors import RewardError, SandboxError, SettingsError
 from strop.limits import limited
 from strop.replies import Replies
 from strop.reward_function import Reward, RewardFunction
@@ -160,7 +160,14 @@ class Rubric:
                 f"{', '.join(seats)}. Score it with an environment of the same seats."
             )
         for name, parts in by_seat.items():
-            seats[name] = replace(seats[name], reward=_total(parts), rewards=parts)
+            total = _total(parts)
+            seats[name] = replace(seats[name], reward=total, rewards=parts)
+            if total is None and all(part.value is not None for part in parts.values()):
+                error = RewardError(
+                    f"The weighted sum of {', '.join(f'`{part}`' for part in parts)} is beyond "
+                    "every float. Choose smaller weights."
+                )
+                failure = failure or failure_of(error, "reward")
         if failure is not None:
             seats = {name: replace(seat, reward=None) for name, seat in seats.items()}
         return replace(
@@ -197,6 +204,8 @@ def _fault(each: Reward, error: BaseException, limit_s: float | None) -> Failure
     text = "".join(traceback.format_exception(error, limit=-8))
     if isinstance(error, TimeoutError) and limit_s is not None:
         error = RewardError(f"`{each.name}` took longer than {limit_s} s.")
+    elif isinstance(error, SandboxError):
+        return failure_of(SandboxError(f"`{each.name}`: {error}"), error.boundary, text)
     elif not isinstance(error, RewardError):
         error = RewardError(f"`{each.name}` raised {type(error).__name__}: {error}")
     return failure_of(error, "reward", text)

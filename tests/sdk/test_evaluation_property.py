@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strop import Attempt, Task, TaskSet
+from strop import Attempt, Environment, ScriptedModel, Task, TaskSet
 from strop.attempt import derive_seed
 from strop.canonical import canonical_json, json_digest
 from strop.errors import RewardError
@@ -325,3 +325,20 @@ def test_a_narrowed_sampling_never_allows_more(driver: Sampling, wish: Sampling)
     assert narrowed.extra == wish.extra | driver.extra
     assert narrowed.narrowed(wish) == narrowed
     assert driver.narrowed(Sampling()) == driver
+
+
+async def test_a_weighted_sum_beyond_every_float_fails_and_is_never_silently_missing() -> None:
+    def large(trajectory: Trajectory) -> float:
+        return 1e308
+
+    rewards = [Reward(large, f"large_{n}", weight=10.0, is_inline=True) for n in range(2)]
+    environment = Environment(tasks=[Task("1", "ask")], rewards=rewards)
+
+    trajectory = await environment.rollout(
+        environment.tasks["train"][0], ScriptedModel.constant("x")
+    )
+
+    assert trajectory.reward is None
+    assert trajectory.failure is not None
+    assert "The weighted sum of `large_0`, `large_1` is beyond" in trajectory.failure.message
+    assert trajectory.rewards["large_0"].value == 1e308

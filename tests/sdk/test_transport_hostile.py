@@ -81,9 +81,7 @@ LOCATIONS = [
 def test_a_redirect_to_nowhere_is_named_and_leaves_nothing(location: str, tmp_path: Path) -> None:
     content = (
         b"HTTP/1.1 302 Found\r\nconnection: close\r\ncontent-length: 0\r\nstrop-hub: 1\r\n"
-        b"location: "
-        + location.encode("latin-1")
-        + b"\r\n\r\n"
+        b"location: " + location.encode("latin-1") + b"\r\n\r\n"
     )
 
     with pytest.raises(HubError) as caught:
@@ -388,3 +386,38 @@ def test_the_token_never_leaves_for_another_host(tmp_path: Path) -> None:
         assert len(elsewhere.requests) == 1
         assert "strop_secret" not in str(elsewhere.requests[0].headers)
     assert (tmp_path / "maze.whl").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("cursors", [["a"], ["a", "b"], ["a", "b", "c", "a"]])
+def test_a_listing_that_goes_in_a_circle_ends(cursors: list[str]) -> None:
+    asked: list[str] = []
+
+    def answer(request: Request) -> bytes:
+        asked.append(request.path)
+        cursor = cursors[len(asked) % len(cursors)]
+        return reply(200, {"items": [], "next_cursor": cursor})
+
+    with serve(answer) as server, HubClient(server.url, attempt_count=1) as client:
+        with pytest.raises(HubError, match="lists in a circle"):
+            list(client.environments())
+        with pytest.raises(HubError, match="lists in a circle"):
+            list(client.versions("ada", "maze"))
+
+    assert len(asked) <= 10
+
+
+def test_a_listing_is_fetched_only_as_far_as_it_is_read() -> None:
+    asked: list[str] = []
+
+    def answer(request: Request) -> bytes:
+        asked.append(request.path)
+        return reply(200, {"items": [], "next_cursor": str(len(asked)) if len(asked) < 4 else None})
+
+    with serve(answer) as server, HubClient(server.url, attempt_count=1) as client:
+        pages = client.environments("maze & exit", tag="a b")
+        assert asked == []
+        assert list(pages) == []
+
+    assert len(asked) == 4
+    assert asked[0].endswith("/environments?q=maze+%26+exit&tag=a+b")
+    assert asked[3].endswith("&cursor=3")

@@ -35,6 +35,7 @@ from strop.hub.wire import (
 
 Visibility = Literal["public", "private"]
 _Shape = TypeVar("_Shape", bound=Wire)
+_Page = TypeVar("_Page", EnvironmentPage, VersionPage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +155,8 @@ class HubClient:
     ) -> Iterator[EnvironmentSummary]:
         """Everything that a search finds, page by page as it is asked for."""
         asked = {"q": query, "owner": owner, "category": category, "tag": tag}
-        cursor: str | None = None
-        while True:
-            page = self._page(EnvironmentPage, self._url("environments"), cursor, asked)
+        for page in self._pages(EnvironmentPage, self._url("environments"), asked):
             yield from page.items
-            if (cursor := page.next_cursor) is None:
-                return
 
     def environment(self, owner: str, name: str) -> EnvironmentDetail:
         """One environment, seen through its latest version."""
@@ -168,12 +165,8 @@ class HubClient:
     def versions(self, owner: str, name: str) -> Iterator[VersionSummary]:
         """An environment's versions, newest first by PEP 440."""
         url = self._url("environments", owner, name, "versions")
-        cursor: str | None = None
-        while True:
-            page = self._page(VersionPage, url, cursor, {})
+        for page in self._pages(VersionPage, url, {}):
             yield from page.items
-            if (cursor := page.next_cursor) is None:
-                return
 
     def version(self, owner: str, name: str, version: str) -> VersionDetail:
         """All about one version."""
@@ -225,11 +218,20 @@ class HubClient:
     def _url(self, *parts: str) -> str:
         return f"{self.base_url}{API_PREFIX}/" + "/".join(quote(part, safe="") for part in parts)
 
-    def _page(
-        self, shape: type[_Shape], url: str, cursor: str | None, asked: dict[str, str | None]
-    ) -> _Shape:
-        params = {key: value for key, value in {**asked, "cursor": cursor}.items() if value}
-        return self._call(shape, "GET", url, params=params)
+    def _pages(self, shape: type[_Page], url: str, asked: dict[str, str | None]) -> Iterator[_Page]:
+        cursor: str | None = None
+        seen = set()
+        while cursor not in seen:
+            seen.add(cursor)
+            params = {key: value for key, value in {**asked, "cursor": cursor}.items() if value}
+            page = self._call(shape, "GET", url, params=params)
+            yield page
+            if (cursor := page.next_cursor) is None:
+                return
+        raise HubError(
+            f"{self.base_url} lists in a circle: the page after {cursor!a} is that page again. "
+            "Tell its operator."
+        )
 
     def _call(self, shape: type[_Shape], method: str, url: str, **content: Any) -> _Shape:
         make: RequestMaker = lambda: self._transport.build(method, url, **content)  # noqa: E731
