@@ -27,6 +27,8 @@ def page_context(
         "reference": f"{version.owner}/{version.name}@{version.version}",
         "latest_version": environment.latest_version,
         "is_private": environment.is_private,
+        "status": environment.status.value,
+        "status_reason": environment.status_reason,
         "facts": _facts(version),
         "links": _links(manifest.get("urls")),
         "settings": setting_rows(version.settings_schema),
