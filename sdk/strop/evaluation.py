@@ -233,6 +233,8 @@ async def evaluate(
     is_resumed: bool = False,
     passing_reward: float = 1.0,
     on_trajectory: Callable[[Trajectory], None] | None = None,
+    has_fsync: bool = False,
+    has_reference: bool = True,
 ) -> Report:
     """Run a plan and report on it.
 
@@ -244,6 +246,8 @@ async def evaluate(
         is_resumed: Whether attempts that `out` holds already are kept and not made again.
         passing_reward: From which reward on an attempt counts as passed, for pass@k.
         on_trajectory: Called with each trajectory as it ends, for progress.
+        has_fsync: Whether each line is on the disk before the next one: for power cuts.
+        has_reference: Whether lines hold the tasks' references; without, answers stay secret.
 
     Raises:
         TrajectoryFileError: `out` holds results and the run is not a resumed one.
@@ -257,7 +261,12 @@ async def evaluate(
         is_compared = environment.has_group_rewards
         finished.add(trajectory, group_size=plan.group_size, is_compared=is_compared)
 
-    writer = None if out is None else _open_output(out, count, is_resumed=is_resumed)
+    writer = None
+    if out is not None:
+        path = _output_path(out, is_resumed=is_resumed)
+        writer = TrajectoryWriter(path, has_fsync=has_fsync, has_reference=has_reference)
+        for trajectory in TrajectoryReader(path):
+            count(trajectory)
 
     def keep(trajectory: Trajectory) -> None:
         if writer is not None:
@@ -275,16 +284,11 @@ async def evaluate(
     return tally.report()
 
 
-def _open_output(
-    out: Path, on_finished: Callable[[Trajectory], None], *, is_resumed: bool
-) -> TrajectoryWriter:
+def _output_path(out: Path, *, is_resumed: bool) -> Path:
     path = out / TRAJECTORIES_NAME
     if not is_resumed and path.exists() and path.stat().st_size:
         raise TrajectoryFileError(
             f"{path} holds results already. Resume that run, or choose another folder."
         )
     out.mkdir(parents=True, exist_ok=True)
-    writer = TrajectoryWriter(path)
-    for trajectory in TrajectoryReader(path):
-        on_finished(trajectory)
-    return writer
+    return path

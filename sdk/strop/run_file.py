@@ -74,6 +74,8 @@ class RunChoice(_Strict):
     split: str | None = None
     """None: ``eval``, or the only one that there is."""
     tasks: int | None = Field(default=None, ge=0)
+    skip: int = Field(default=0, ge=0)
+    """Tasks passed over before the first one."""
     keys: list[str] | None = None
     group_size: int = Field(default=1, ge=1)
     concurrency: int = Field(default=64, ge=1)
@@ -83,6 +85,10 @@ class RunChoice(_Strict):
     """Sampled and prompt tokens after which no further attempt begins."""
     out: str | None = None
     """A folder for the trajectories."""
+    fsync: bool = False
+    """Whether each trajectory is on the disk before the next one."""
+    references: bool = True
+    """Whether trajectories hold the tasks' references."""
 
 
 class RunFile(_Strict):
@@ -143,6 +149,7 @@ class RunFile(_Strict):
         return RunPlan(
             split=run.split or ("eval" if "eval" in splits else only),
             task_count=run.tasks,
+            skip_count=run.skip,
             keys=None if run.keys is None else tuple(run.keys),
             group_size=run.group_size,
             concurrency=run.concurrency,

@@ -24,7 +24,9 @@ class RunPlan:
 
     split: str = "train"
     task_count: int | None = None
-    """Tasks from the start of the split; None for all, which an infinite one refuses."""
+    """How many tasks; None for all, which an infinite split refuses."""
+    skip_count: int = 0
+    """Tasks passed over before the first one."""
     keys: tuple[str, ...] | None = None
     """Only the tasks of these keys, in this order; a key that comes again is a new visit."""
     group_size: int = 1
@@ -43,6 +45,8 @@ class RunPlan:
     Where members of a group are compared, a group that has begun is still made whole."""
 
     def __post_init__(self) -> None:
+        if self.skip_count < 0:
+            raise SettingsError(f"skip_count is {self.skip_count}. It must be at least 0.")
         for name in ("group_size", "concurrency"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} is {getattr(self, name)}. It must be at least 1.")
@@ -63,7 +67,7 @@ class RunPlan:
             raise SettingsError(
                 f"The split {self.split!r} has no end. Say how many tasks to run (task_count)."
             )
-        return islice(tasks.draws(), self.task_count)
+        return islice(tasks.draws(self.skip_count), self.task_count)
 
     def attempts(self, environment: Environment) -> Iterator[tuple[Task, Attempt]]:
         """Every attempt in order; the members of a group stand together."""

@@ -115,10 +115,19 @@ class TaskSet:
         """Whether iteration never ends."""
         return bool(getattr(self.source, "is_infinite", False))
 
-    def draws(self) -> Iterator[tuple[Task, int]]:
-        """Each task in order, and how often it was drawn before in this pass, from 0."""
+    def draws(self, start: int = 0) -> Iterator[tuple[Task, int]]:
+        """Each task in order, and how often it was drawn before in this pass, from 0.
+
+        Args:
+            start: Draws that are passed over; their tasks are not made where they need not be.
+        """
         draws = getattr(self.source, "draws", None)
-        return ((task, 0) for task in self) if draws is None else draws()
+        if draws is not None:
+            return islice(draws(), start, None)
+        if isinstance(self.source, _Generated | Sequence):
+            indexes = count(start) if self.is_infinite else range(start, len(self))
+            return ((self[index], 0) for index in indexes)
+        return ((task, 0) for task in islice(self, start, None))
 
     def __iter__(self) -> Iterator[Task]:
         tasks = self.source() if callable(self.source) else self.source

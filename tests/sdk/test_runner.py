@@ -112,6 +112,33 @@ async def test_tasks_are_chosen_by_key() -> None:
     assert [trajectory.task.key for trajectory in trajectories] == ["12", "11"]
 
 
+@pytest.mark.parametrize("kind", ["list", "lazy", "generated"])
+async def test_a_slice_of_the_tasks_is_run_and_no_other_is_made(kind: str) -> None:
+    made: list[int] = []
+
+    def make(index: int, _: Any = None) -> Task:
+        made.append(index)
+        return Task(str(index), "ask", "x")
+
+    tasks = {
+        "list": TaskSet([make(index) for index in range(20)]),
+        "lazy": TaskSet(lambda: map(make, range(20))),
+        "generated": TaskSet.generate(make),
+    }[kind]
+    made.clear()
+    environment = Environment(tasks=tasks, rewards=[is_exact])
+    trajectories = await attempts_of(environment, RunPlan(skip_count=7, task_count=3))
+
+    assert [each.task.key for each in trajectories] == ["7", "8", "9"]
+    assert made == {"list": [], "lazy": [*range(10)], "generated": [7, 8, 9]}[kind]
+
+
+async def test_a_slice_beyond_the_end_is_empty() -> None:
+    assert await attempts_of(a_single_turn_environment(), RunPlan(skip_count=30)) == []
+    with pytest.raises(SettingsError, match="skip_count is -1"):
+        RunPlan(skip_count=-1)
+
+
 async def test_a_key_that_comes_again_is_a_new_visit() -> None:
     plan = RunPlan(keys=("11", "12", "11"), group_size=2)
     attempts = [each.attempt for each in await attempts_of(a_single_turn_environment(), plan)]

@@ -49,6 +49,9 @@ SplitOption = Annotated[
 TasksOption = Annotated[
     int | None, typer.Option("--tasks", "-n", min=1, help="How many tasks; else all.")
 ]
+SkipOption = Annotated[
+    int | None, typer.Option("--skip", min=0, help="Tasks passed over before the first one.")
+]
 TaskOption = Annotated[
     list[str] | None,
     typer.Option("--task", metavar="KEY", help="Only this task; can be repeated."),
@@ -70,6 +73,12 @@ OutOption = Annotated[
     Path | None,
     typer.Option("--out", metavar="FOLDER", help="For trajectories.jsonl; else none are kept."),
 ]
+FsyncOption = Annotated[
+    bool, typer.Option("--fsync", help="Each trajectory on the disk before the next one.")
+]
+NoReferencesOption = Annotated[
+    bool, typer.Option("--no-references", help="Keep the tasks' references out of the file.")
+]
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Make only the attempts that --out misses.")
 ]
@@ -87,6 +96,7 @@ def run(
     settings: SetOption = None,
     split: SplitOption = None,
     tasks: TasksOption = None,
+    skip: SkipOption = None,
     task: TaskOption = None,
     group_size: GroupOption = None,
     concurrency: ConcurrencyOption = None,
@@ -94,6 +104,8 @@ def run(
     temperature: TemperatureOption = None,
     max_tokens: MaxTokensOption = None,
     out: OutOption = None,
+    fsync: FsyncOption = False,
+    no_references: NoReferencesOption = False,
     resume: ResumeOption = False,
     is_json: JsonOption = False,
 ) -> None:
@@ -101,21 +113,19 @@ def run(
     from strop.cli.running import make_run
 
     flags: dict[str, dict[str, Any]] = {
-        "model": {
-            "name": model,
-            "base_url": base_url,
-            "api_key_env": api_key_env,
-            "engine": engine,
-        },
+        "model": dict(name=model, base_url=base_url, api_key_env=api_key_env, engine=engine),
         "sampling": {"temperature": temperature, "max_tokens": max_tokens},
         "run": {
             "split": split,
             "tasks": tasks,
+            "skip": skip,
             "keys": task or None,
             "group_size": group_size,
             "concurrency": concurrency,
             "seed": seed,
             "out": None if out is None else str(out),
+            "fsync": fsync or None,
+            "references": False if no_references else None,
         },
     }
     if config is not None and reference is not None:

@@ -115,6 +115,8 @@ def _evaluate(
                 models[""] if len(models) == 1 else _Seats(models),
                 plan,
                 out=None if run.run.out is None else Path(run.run.out),
+                has_fsync=run.run.fsync,
+                has_reference=run.run.references,
                 is_resumed=is_resumed,
                 on_trajectory=progress.add,
             )

@@ -94,6 +94,20 @@ def test_flags_make_a_run_and_leave_its_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("site")
+def test_a_slice_is_run_with_fsync_and_without_its_references(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = ["--skip", "5", "-n", "3", "--fsync", "--no-references", "--out", str(out)]
+    finished = strop("eval", "run", "first-env", *options, "--json")
+
+    assert finished.code == 0, finished.stderr
+    kept = read_trajectories(out / "trajectories.jsonl")
+    assert sorted(each.task.key for each in kept) == ["5", "6", "7"]
+    assert all(each.reward == 1.0 for each in kept)
+    assert b'"reference"' not in (out / "trajectories.jsonl").read_bytes()
+    assert json.loads((out / "run.json").read_text())["run"]["run"]["fsync"] is True
+
+
+@pytest.mark.usefixtures("site")
 def test_a_file_mixes_environments_and_overrides_stand_over_it(tmp_path: Path) -> None:
     path = run_file(tmp_path, tasks=200, group_size=2)
 
