@@ -4,6 +4,8 @@ Without a valid token every address answers 401, so that clients send theirs; wi
 invisible are the same 404. Open doors never answer 401: uv would fail on public dependencies.
 """
 
+from urllib.parse import quote
+
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
@@ -27,6 +29,7 @@ from strop_hub.index.sending import (
     send_page,
     send_plain,
 )
+from strop_hub.registry.moves import find_moved
 
 _TO_FILES = "../../files"
 
@@ -87,7 +90,22 @@ class ClosedDoor:
     ) -> None:
         database = self._hub.workers.database
         forms = await in_thread(database, _render, self._hub, caller, *names)
+        owner, name = names
+        if forms is None and name and await self._send_on(scope, send, caller, (owner, name)):
+            return
         await send_page(scope, send, form, forms, CLOSED_HEADERS)
+
+    async def _send_on(
+        self, scope: Scope, send: Send, caller: Caller, names: tuple[str, str], filename: str = ""
+    ) -> bool:
+        """Lead from an earlier name to the present one; whether the caller may see that."""
+        database = self._hub.workers.database
+        moved = await in_thread(database, _find_moved, self._hub, caller, *names)
+        if moved is not None:
+            room = "files" if filename else "simple"
+            location = f"../../../{moved[0]}/{room}/{moved[1]}/{quote(filename, safe='')}"
+            await send_moved(scope, send, location, CLOSED_HEADERS, status=302)
+        return moved is not None
 
     async def _serve_file(
         self,
@@ -100,10 +118,16 @@ class ClosedDoor:
         hub = self._hub
         found = await in_thread(hub.workers.database, _find, hub, caller, names)
         if found is None:
-            await send_plain(send, 404, NOT_FOUND, CLOSED_HEADERS)
+            if not await self._send_on(scope, send, caller, names[:2], names[2]):
+                await send_plain(send, 404, NOT_FOUND, CLOSED_HEADERS)
             return
         content = await content_of(hub, found, is_public=False)
         await ContentResponse(hub, content)(scope, receive, send)
+
+
+def _find_moved(hub: Hub, caller: Caller, owner: str, name: str) -> tuple[str, str] | None:
+    with hub.database.read() as session:
+        return find_moved(session, caller, owner, name)
 
 
 def _render(hub: Hub, caller: Caller, owner: str, name: str | None) -> PageForms | None:

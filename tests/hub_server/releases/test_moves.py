@@ -179,6 +179,20 @@ def test_transfers_that_must_not_be_are_refused(author: Author, team: str) -> No
     assert call(author, "POST", path, author.hub.admin_token, owner="nobody").status_code == 404
 
 
+def test_the_closed_door_leads_on_whoever_may_see_where(author: Author, team: str) -> None:
+    (version,) = author.publish("maze", visibility="private")
+    wheel = next(file for file in version["files"] if file["kind"] == "wheel")
+    transfer(author, team)
+    _, stranger = author.hub.new_user()
+
+    for rest in ("simple/maze/", f"files/maze/{wheel['filename']}"):
+        path = f"/auth/owners/{author.owner}/{rest}"
+        followed = follow(author, path, author.token)
+        assert followed.status_code == 200, rest
+        assert followed.url.path == f"/auth/owners/{team}/{rest}"
+        assert follow(author, path, stranger).status_code == 404
+
+
 def test_a_former_name_of_something_private_leads_nowhere_for_others(
     author: Author, team: str
 ) -> None:
