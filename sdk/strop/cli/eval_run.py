@@ -113,7 +113,12 @@ def run(
     from strop.cli.running import make_run
 
     flags: dict[str, dict[str, Any]] = {
-        "model": dict(name=model, base_url=base_url, api_key_env=api_key_env, engine=engine),
+        "model": {
+            "name": model,
+            "base_url": base_url,
+            "api_key_env": api_key_env,
+            "engine": engine,
+        },
         "sampling": {"temperature": temperature, "max_tokens": max_tokens},
         "run": {
             "split": split,
@@ -138,9 +143,7 @@ def run(
         if chosen.run.out is not None:
             print_message(f"Finished attempts are in {chosen.run.out}. Go on with --resume.")
         raise
-    printed = {**document, **document["report"]}
-    del printed["report"]
-    print_result(printed, is_json=is_json, show=lambda: _show(document))
+    print_result(_flat(document), is_json=is_json, show=lambda: _show(document))
 
 
 def _choose(
@@ -168,6 +171,11 @@ def _choose(
         given = {name: value for name, value in values.items() if value is not None}
         document[table] = {**document.get(table, {}), **given}
     return RunFile.parse(document, overrides, where=str(config or reference))
+
+
+def _flat(document: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {name: value for name, value in document.items() if name != "report"}
+    return {**rest, **document["report"]}
 
 
 def _show(document: Mapping[str, Any]) -> None:
