@@ -3,15 +3,19 @@
 import json
 import os
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from strop.hub.wire import Scope
+from strop_hub.audit.service import Act
+from strop_hub.auth import Caller
 from strop_hub.db import after_commit
 from strop_hub.hub import Hub
 from strop_hub.models import (
+    Environment,
     EnvironmentTag,
     File,
     Owner,
@@ -111,6 +115,36 @@ def read_purges(data: Path) -> list[PurgeRecord]:
     log = data / PURGE_LOG
     lines = log.read_text().splitlines() if log.is_file() else []
     return [PurgeRecord(**json.loads(line)) for line in lines]
+
+
+def repeat_purges(hub: Hub) -> list[PurgeRecord]:
+    """Purge again whatever a restored database has back; gives what that was."""
+    returned = [
+        record
+        for record in read_purges(hub.settings.data)
+        if hub.database.write(partial(_purge_again, record=record))
+    ]
+    erase(hub, returned)
+    return returned
+
+
+def _purge_again(session: Session, record: PurgeRecord) -> bool:
+    row = session.execute(
+        select(Owner, Environment, Version)
+        .join(Environment, Environment.owner_id == Owner.id)
+        .join(Version, Version.environment_id == Environment.id)
+        .where(Owner.name == record.owner, Environment.name == record.name)
+        .where(Version.version == record.version)
+    ).one_or_none()
+    if row is None:
+        return False
+    subject = Subject(row[0], row[1], Caller.anonymous())
+    _remove_rows(session, subject, row[2])
+    session.add(Purge(**asdict(record), purged_by=""))
+    _forget_extracts(session, subject)
+    act = Act("purge", subject.full_name, address="operator")
+    subject.note(session, act, record.version, reason=record.reason)
+    return True
 
 
 def _versions(session: Session, subject: Subject, number: str | None) -> list[Version]:

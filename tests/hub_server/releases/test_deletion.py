@@ -1,15 +1,19 @@
 """Deleted and purged versions: what goes, what stays for ever."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from strop.hub.refs import EnvRef
 from strop.hub.wire import Scope
+from strop_hub import admin
+from strop_hub.releases import deletion, operator
 from strop_hub.releases.deletion import read_purges
 from tests.factories import an_upload, sha256_of
 from tests.hub_server.author import Author, ask
 from tests.hub_server.releases.test_standing import call, page
-from tests.hub_server.running_hub import RunningHub
+from tests.hub_server.running_hub import RunningHub, run_hub
 
 
 @pytest.fixture
@@ -89,6 +93,40 @@ def test_a_purge_erases_the_bytes_and_leaves_its_reason(author: Author) -> None:
     changes = ask(author.hub, "GET", "/api/v1/changes?limit=1000").json()["items"]
     (event,) = [one for one in changes if (one["owner"], one["action"]) == (author.owner, "purge")]
     assert event["details"] == {"reason": "a key got in"}
+
+
+@pytest.mark.embedded
+def test_what_was_purged_is_purged_again_from_a_restored_hub(
+    hub_data: Path, tmp_path: Path
+) -> None:
+    with run_hub(hub_data) as hub:
+        author = Author.new(hub, tmp_path / "author")
+        author.publish("maze", "0.1.0")
+        author.publish("maze", "0.2.0", files={"maze.py": "KEY = 1\n"})
+        settings = hub.settings
+    shutil.copytree(hub_data, tmp_path / "backup")
+    reference = EnvRef.parse(f"{author.owner}/maze@0.2.0")
+    with admin.open_hub(settings) as parts:
+        (record,) = operator.purge(parts, reference, "a key got in")
+        assert not parts.storage.has(record.sha256s[0])
+    for name in ("hub.sqlite3", "blobs"):
+        place = hub_data / name
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+        source = tmp_path / "backup" / name
+        shutil.copytree(source, place) if source.is_dir() else shutil.copy(source, place)
+
+    with admin.open_hub(settings) as parts:
+        assert all(parts.storage.has(sha256) for sha256 in record.sha256s)
+        again, idle = deletion.repeat_purges(parts), deletion.repeat_purges(parts)
+        left = [sha256 for sha256 in record.sha256s if parts.storage.has(sha256)]
+
+    assert (again, idle) == ([record], [])
+    with run_hub(hub_data) as hub:
+        author.hub = hub
+        assert call(author, "GET", "/versions/0.2.0").status_code == 404
+        shared = {call(author, "GET", "/versions/0.1.0").json()["files"][0]["sha256"]}
+        assert record.sha256s[0] not in shared
+    assert len(left) <= 1, "only what the other version needs as well, such as the README"
 
 
 def test_a_purge_keeps_blobs_that_another_version_needs(author: Author, tmp_path: Path) -> None:
