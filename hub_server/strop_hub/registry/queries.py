@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from packaging.utils import canonicalize_name, canonicalize_version
@@ -200,10 +200,11 @@ def _order(text: str, rank: ColumnElement[int]) -> list[ColumnElement[Any]]:
 def _after(cursor: str, rank: ColumnElement[int]) -> ColumnElement[bool]:
     last_rank, updated_at, owner, name = read_cursor(cursor, int, str, str, str)
     try:
-        when = datetime.fromisoformat(updated_at)
-    except ValueError:
+        given = datetime.fromisoformat(updated_at)
+        when = given.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise invalid_cursor(cursor) from None
-    if when.tzinfo is None:
+    if given.tzinfo is None:
         raise invalid_cursor(cursor)
     is_same_time = and_(rank == last_rank, Environment.updated_at == when)
     return or_(
