@@ -170,7 +170,8 @@ def _is_shown(caller: Caller = OPEN) -> ColumnElement[bool]:
         Version.id == File.version_id,
         Version.status == VersionStatus.VISIBLE,
     )
-    return visible_to(caller) & has_file
+    # A latest version has a wheel; only where there is none is it worth a look at the files.
+    return visible_to(caller) & (Environment.latest_version_id.is_not(None) | has_file)
 
 
 def _yank_mark(reason: str | None) -> bool | str:
