@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, get_type_hints, overload
 
-from strop.errors import ToolError, ToolFaultError
+from strop.errors import SandboxError, ToolError, ToolFaultError
 from strop.types import JSON, End, ToolSpec
 
 if TYPE_CHECKING:
@@ -166,6 +166,7 @@ class Tool:
 
         Raises:
             ToolError: The model is to be told.
+            SandboxError: The function's sandbox failed.
             ToolFaultError: The function raised what it does not declare.
         """
         parsed = self.parse(arguments)
@@ -178,7 +179,7 @@ class Tool:
             else:
                 result = await threads.call(partial(function, **parsed))
             return _as_text(result)
-        except ToolError:
+        except (ToolError, SandboxError):
             raise
         except self.options.errors as error:
             raise ToolError(f"{type(error).__name__}: {error}") from error

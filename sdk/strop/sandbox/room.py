@@ -99,20 +99,30 @@ class Sandbox(Runs):
             self._limits, wall_s=_FOREVER_S, cpu_s=_FOREVER_S / 2, output_bytes=_UNBOUNDED_BYTES
         )
 
-    async def python_session(self) -> PythonSession:
-        """Start a Python that keeps its variables from one piece of code to the next."""
+    async def python_session(self, *, cwd: str = "") -> PythonSession:
+        """Start a Python that keeps its variables from one piece of code to the next.
+
+        Args:
+            cwd: Folder below the sandbox's own.
+        """
         from strop.sandbox.session import PythonSession, session_source
 
         limits = self._lasting_limits().to_wire()
         env = self._variables({})
-        job = await self._start(Request("python", limits, code=session_source(), env=env))
+        code = session_source()
+        job = await self._start(Request("python", limits, code=code, env=env, cwd=cwd))
         return PythonSession(job, self._limits)
 
-    async def bash_session(self) -> BashSession:
-        """Start a shell that keeps its folder, variables and background jobs."""
+    async def bash_session(self, *, cwd: str = "") -> BashSession:
+        """Start a shell that keeps its folder, variables and background jobs.
+
+        Args:
+            cwd: Folder below the sandbox's own, to begin in.
+        """
         from strop.sandbox.session import BashSession
 
-        job = await self.start(["bash", "--noprofile", "--norc"], limits=self._lasting_limits())
+        command = ["bash", "--noprofile", "--norc"]
+        job = await self.start(command, cwd=cwd, limits=self._lasting_limits())
         return BashSession(job, self._limits)
 
     async def write(self, path: str, content: bytes, *, is_executable: bool = False) -> None:

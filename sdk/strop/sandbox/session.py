@@ -37,6 +37,8 @@ class SessionResult:
     exit_code: int | None = None
     """Of a shell: of the last command."""
     is_truncated: bool = False
+    limit: str | None = None
+    """Of a dead one: which limit ended it, by the name of a field of `Limits`; None for none."""
 
 
 class _Session:
@@ -92,7 +94,9 @@ class _Session:
     def _bury(self, stdout: str = "") -> SessionResult:
         self.stop()
         words = self._job.take_errors().decode(errors="replace")
-        return SessionResult("dead", stdout, words)
+        result = self._job.result
+        limit = None if result is None else result.limit
+        return SessionResult("dead", stdout, words, limit=limit)
 
     @property
     def is_alive(self) -> bool:
