@@ -145,3 +145,22 @@ async def test_a_fault_after_a_blank_is_still_told(served: Served) -> None:
     received = await exchange(running, post("/", b""))
     await running.close()
     assert b"ValueError: late" in received
+
+
+async def test_thirty_servers_at_once_each_have_a_port_of_their_own() -> None:
+    async def serve(number: int) -> HttpServer:
+        async def answer(request: Request) -> Answer:
+            return json_answer({"number": number})
+
+        return await HttpServer(answer).start()
+
+    for _ in range(10):
+        servers = await asyncio.gather(*[serve(number) for number in range(30)])
+        try:
+            assert len({server.port for server in servers}) == 30
+            for number in (0, 17, 29):
+                sent = post("/", b"", "connection: close")
+                received = await exchange(servers[number], sent)
+                assert json.loads(received.partition(b"\r\n\r\n")[2]) == {"number": number}
+        finally:
+            await asyncio.gather(*[server.close() for server in servers])
