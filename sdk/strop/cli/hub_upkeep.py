@@ -1,4 +1,4 @@
-"""Look after a hub: `strop hub migrate`, `verify`, `gc`, `backup`, `restore`, `export`, `import`."""
+"""Look after a hub: verify, collect, back up, restore, export, import, mirror, migrate."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +31,9 @@ def add_upkeep(app: typer.Typer) -> None:
     )
     app.command("import", epilog="\b\nExample:\n  strop hub import ./moved --data ./new-hub")(
         import_hub
+    )
+    app.command("mirror", epilog="\b\nExample:\n  strop hub mirror https://hub.example --as far")(
+        mirror_hub
     )
 
 
@@ -112,6 +115,28 @@ def export_hub(folder: FolderArgument, data: DataOption = None, json: JsonOption
 def import_hub(folder: FolderArgument, data: DataOption = None, json: JsonOption = False) -> None:
     """Fill an empty hub, on whatever database and store, from an export."""
     restore(folder, data, json)
+
+
+def mirror_hub(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The other hub.")],
+    prefix: Annotated[
+        str, typer.Option("--as", metavar="PREFIX", help="Owners here are named PREFIX-OWNER.")
+    ] = "mirror",
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Take over what was published on another hub since the last run; repeat it to keep up."""
+    with _opened(data) as hub:
+        from strop_hub.upkeep.mirror import mirror
+
+        result = mirror(hub, url.rstrip("/"), prefix)
+
+    def show() -> None:
+        for line in result.skipped:
+            print_message(f"skipped {line}")
+        print_message(f"Followed {result.followed_count} events, up to serial {result.serial}.")
+
+    print_result(asdict(result), is_json=json, show=show)
 
 
 @contextmanager
