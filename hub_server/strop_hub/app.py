@@ -23,9 +23,9 @@ from strop_hub.http.read_only import ReadOnlyMiddleware
 from strop_hub.http.reads import ReadsMiddleware
 from strop_hub.hub import Hub, in_thread
 from strop_hub.index.app import IndexApp
+from strop_hub.legacy import routes as legacy
 from strop_hub.metrics import MetricsMiddleware
 from strop_hub.postgres import ChangeListener
-from strop_hub.publish import legacy_routes as legacy
 from strop_hub.publish import routes as publish
 from strop_hub.publish.staging import sweep
 from strop_hub.registry import routes as registry

@@ -12,8 +12,8 @@ from sqlalchemy import update
 
 from strop_hub.db import Database
 from strop_hub.errors import AttestationError
+from strop_hub.legacy.attestation import publishers_of, verify
 from strop_hub.models import File
-from strop_hub.publish.attestation import publishers_of, verify
 from strop_hub.publish.sdk import received
 from strop_hub.storage import FileStorage
 from tests.factories import a_wheel

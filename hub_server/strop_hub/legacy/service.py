@@ -15,8 +15,8 @@ from strop_hub.errors import (
     VersionExistsError,
 )
 from strop_hub.hub import Hub, in_thread
-from strop_hub.publish.attestation import keep_provenance
-from strop_hub.publish.legacy_form import ATTESTATIONS, examine_legacy, legacy_parts
+from strop_hub.legacy.attestation import keep_provenance
+from strop_hub.legacy.form import ATTESTATIONS, examine_legacy, legacy_parts
 from strop_hub.publish.receive import check_length, receive
 from strop_hub.publish.record import Order
 from strop_hub.publish.sdist import SdistCandidate, SdistOrder, record_sdist

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from strop.hub.wire import Problem, PushOutcome
 from strop_hub.audit.service import Act
 from strop_hub.dependencies import CallerOf, HubParts, audited
-from strop_hub.publish import legacy
+from strop_hub.legacy import service
 from strop_hub.publish.service import Body
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -40,7 +40,7 @@ async def upload_file(
     hub: HubParts,
 ) -> Response:
     """Publish a wheel or a source distribution as the token's one owner."""
-    return _answer(await legacy.upload(hub, caller, None, _body(request), act))
+    return _answer(await service.upload(hub, caller, None, _body(request), act))
 
 
 @router.post("/owners/{owner}/legacy/", operation_id="upload_owners_file", openapi_extra=_FORM)
@@ -53,7 +53,7 @@ async def upload_owners_file(
     hub: HubParts,
 ) -> Response:
     """Publish a wheel or a source distribution as this owner."""
-    return _answer(await legacy.upload(hub, caller, owner, _body(request), act))
+    return _answer(await service.upload(hub, caller, owner, _body(request), act))
 
 
 def _body(request: Request) -> Body:

@@ -1,0 +1,1 @@
+"""The upload API that packaging clients speak: twine and `uv publish`."""
