@@ -1,12 +1,21 @@
 """Which version a reference means."""
 
+from dataclasses import replace
+
 import pytest
 from packaging.version import Version
 
 from strop.hub.refs import EnvRef
+from strop.hub.wire import EnvironmentStatus
 from strop_hub.publish.order import sort_key
-from strop_hub.registry.candidates import Candidate
-from strop_hub.registry.choice import UnresolvableError, Wanted, choose, warnings_about
+from strop_hub.registry.candidates import Candidate, Shelf
+from strop_hub.registry.choice import (
+    UnresolvableError,
+    Wanted,
+    choose,
+    refuse_quarantined_shelf,
+    warnings_about,
+)
 
 
 def a_candidate(
@@ -73,7 +82,7 @@ def test_a_yanked_version_is_chosen_when_named_exactly(reference: str) -> None:
     yanked = a_candidate("1.1", reason="leak", digest="abcabcabcabc")
 
     assert chosen(reference, a_candidate("1.0"), yanked) == "1.1"
-    assert "yanked: leak" in warnings_about(yanked, "ada/maze")[0]
+    assert "yanked: leak" in warnings_about(yanked, "ada/maze", Shelf(1, None))[0]
 
 
 def test_a_range_of_yanked_versions_says_why_and_how_to_have_one_nevertheless() -> None:
@@ -122,3 +131,46 @@ def test_what_nothing_fits_names_the_newest_versions() -> None:
 def test_a_tag_that_does_not_exist_is_refused() -> None:
     with pytest.raises(UnresolvableError, match="no tag `stable`"):
         chosen("stable", *several("1.0"))
+
+
+def quarantined(text: str, reason: str = "leaky") -> Candidate:
+    return replace(a_candidate(text), is_quarantined=True, quarantine_reason=reason)
+
+
+def test_a_quarantined_version_is_passed_over() -> None:
+    assert chosen("latest", a_candidate("1.0"), quarantined("1.1")) == "1.0"
+    assert chosen(">=1", a_candidate("1.0"), quarantined("1.1")) == "1.0"
+
+
+@pytest.mark.parametrize("reference", ["1.1", "==1.1", ">1.0"])
+def test_where_only_a_quarantined_version_fits_its_reason_is_told(reference: str) -> None:
+    with pytest.raises(UnresolvableError, match=r"`ada/maze@1\.1` is quarantined: leaky") as error:
+        chosen(reference, a_candidate("1.0"), quarantined("1.1"))
+
+    assert error.value.code == "version_quarantined"
+
+
+@pytest.mark.parametrize("status", [EnvironmentStatus.DEPRECATED, EnvironmentStatus.ARCHIVED])
+def test_an_environment_warns_of_its_standing(status: EnvironmentStatus) -> None:
+    shelf = Shelf(1, None, status, "use labyrinth")
+
+    refuse_quarantined_shelf(shelf, "ada/maze")
+    assert warnings_about(a_candidate("1.0"), "ada/maze", shelf) == [
+        f"`ada/maze` is {status}: use labyrinth."
+    ]
+
+
+def test_a_quarantined_environment_has_no_version_to_choose() -> None:
+    shelf = Shelf(1, None, EnvironmentStatus.QUARANTINED, "steals secrets")
+
+    with pytest.raises(UnresolvableError, match="steals secrets") as error:
+        refuse_quarantined_shelf(shelf, "ada/maze")
+    assert error.value.code == "environment_quarantined"
+
+
+def test_a_tag_stands_for_the_version_that_it_points_to() -> None:
+    shelf = Shelf(1, None, tags={"stable": "1.0"})
+
+    assert str(shelf.untagged(EnvRef.parse("ada/maze@stable"))) == "ada/maze@1.0"
+    for reference in ("ada/maze@nightly", "ada/maze@latest", "ada/maze@>=1"):
+        assert shelf.untagged(EnvRef.parse(reference)) == EnvRef.parse(reference)
