@@ -181,7 +181,7 @@ def _watch(job: socket.socket, prepared: Prepared, request: Request, frame: byte
         cpu_s, peak_bytes = user_s + system_s, max(peak_bytes, peak_kilobytes * 1024)
     if watch.ended_by == "client":
         return
-    box = f"/proc/{prepared.pid}/root/box" if status else None
+    box = os.path.join(f"/proc/{prepared.pid}/root", "box") if status else None
     head = supervisor.report(watch, status, box)
     head.update(wall_s=wall_s, cpu_s=cpu_s, peak_bytes=peak_bytes)
     if trouble := supervisor.read_trouble(prepared.trouble_fd):
