@@ -47,6 +47,9 @@ class Report:
     truncated_count: int
     mean_turns: float | None
     usage: Usage
+    """Of the seats' models."""
+    outside_usage: Usage = field(default_factory=Usage)
+    """Of judges and other services outside."""
     environments: dict[str, Report] = field(default_factory=dict)
     """By full name, where a run mixes several."""
 
@@ -117,7 +120,7 @@ class Tally:
         self._open: dict[Attempt, _Group] = {}
         self._attempt_count = 0
         self._truncated_count = 0
-        self._usage = Usage()
+        self._usage = self._outside_usage = Usage()
         self._rewards, self._tasks, self._turns = _Mean(), _Mean(), _Mean()
         self._metrics: dict[str, _Mean] = {}
         self._passes: dict[int, _Mean] = {}
@@ -137,6 +140,8 @@ class Tally:
         self._attempt_count += 1
         self._truncated_count += trajectory.is_truncated
         self._usage = self._usage + trajectory.usage
+        if trajectory.replies:
+            self._outside_usage = self._outside_usage + trajectory.outside_usage
         if trajectory.failure is not None:
             self._failures[trajectory.failure.type] += 1
             self._count_cause(trajectory.failure.message)
@@ -170,6 +175,7 @@ class Tally:
             truncated_count=self._truncated_count,
             mean_turns=self._turns.mean if self._turns.count else None,
             usage=self._usage,
+            outside_usage=self._outside_usage,
             environments={name: part.report() for name, part in self._parts.items()},
         )
 

@@ -211,6 +211,11 @@ class Trajectory:
         """Summed over the completions that were counted."""
         return sum((s.usage for s in self.segments if s.usage is not None), Usage())
 
+    @property
+    def outside_usage(self) -> Usage:
+        """Tokens that judges and other services outside took; in no seat's usage."""
+        return sum((r.usage for r in self.replies if r.usage is not None), Usage())
+
     def path(self, leaf: int) -> tuple[Segment, ...]:
         """The segments from the root to `leaf`, both included."""
         return tuple(self.segments[index] for index in path_indexes(self.segments, leaf))

@@ -12,7 +12,8 @@ import pytest
 from strop import Attempt, RunPlan, ScriptedModel, evaluate, read_trajectories, summarize
 from strop.errors import TrajectoryFileError
 from strop.evaluation import TRAJECTORIES_NAME, Tally, pass_at_k
-from strop.trajectory import Failure, RewardValue, Seat, Trajectory
+from strop.trajectory import Failure, OutsideReply, RewardValue, Seat, Trajectory
+from strop.types import Usage
 from tests.sdk.test_runner import ANSWER
 from tests.sdk.trajectories import a_single_turn_environment, a_trajectory
 
@@ -65,6 +66,16 @@ def test_messages_that_never_repeat_do_not_fill_the_memory() -> None:
     assert len(tally.report().causes) == 10
     assert tally.report().failures == {"RewardError": 5_000}
     assert len(tally._causes) <= 1_000
+
+
+def test_tokens_of_judges_are_counted_apart() -> None:
+    reply = OutsideReply("judge:polite", "d" * 64, "VERDICT: yes", Usage(50, 7))
+    judged = replace(scored("a", 1.0), replies=(reply, replace(reply, usage=None)))
+
+    report = summarize([judged, judged, scored("b", 0.0)])
+
+    assert report.outside_usage == Usage(100, 14)
+    assert report.usage == Usage(9, 3, 3)
 
 
 def test_nothing_scored_has_no_mean() -> None:

@@ -197,6 +197,7 @@ def _show(document: Mapping[str, Any]) -> None:
             ("truncated", report["truncated_count"] or None),
             ("failures", [f"{count} {kind}" for kind, count in report["failures"].items()]),
             *[(f"  {count} times", cause) for cause, count in report["causes"].items()],
+            ("judges' tokens", sum(report["outside_usage"].values()) or None),
             ("cost", None if document["cost"] is None else f"{document['cost']:.2f}"),
             ("trajectories", document["trajectories"]),
         ]
