@@ -39,6 +39,7 @@ _FILE_ANSWERS: dict[int | str, dict[str, Any]] = {
     },
     206: {"description": "The range that was asked for."},
     304: {"description": "The caller has the file already."},
+    403: {"model": Problem},
     416: {"description": "The file has no such bytes."},
 }
 
