@@ -159,14 +159,14 @@ def make_lab(hub: RunningHub, folder: Path) -> Lab:
         scopes = (Scope.ADMIN,) if limit == owner else ALL_BUT_ADMIN
         limited = hub.new_token(founder, scopes=list(scopes), limited_to=limit)
         holders.append(Holder(limited, Role.OWNER, scopes, limit))
-    for scopes, limit in (
+    for scopes, of_limit in (
         ((Scope.ADMIN,), None),
         (ALL_BUT_ADMIN, None),
         ((Scope.ADMIN,), "root"),
         ((Scope.ADMIN,), owner),
     ):
-        of_root = hub.new_token("root", scopes=list(scopes), limited_to=limit)
-        holders.append(Holder(of_root, None, scopes, limit, is_hub_admin=True))
+        of_root = hub.new_token("root", scopes=list(scopes), limited_to=of_limit)
+        holders.append(Holder(of_root, None, scopes, of_limit, is_hub_admin=True))
     return Lab(owner, holders)
 
 

@@ -24,13 +24,11 @@ def test_two_hubs_over_one_folder_publish_each_version_once(hub_data: Path, tmp_
         ]
 
         with ThreadPoolExecutor(6) as threads:
-            hubs = [one, other] * 3
-            answers = list(
-                threads.map(
-                    lambda pair: pair[0].push(token, owner, pair[1]),
-                    zip(hubs, uploads, strict=True),
-                )
-            )
+            pushes = [
+                threads.submit(hub.push, token, owner, upload)
+                for hub, upload in zip([one, other] * 3, uploads, strict=True)
+            ]
+            answers = [push.result() for push in pushes]
 
         assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409, 409, 409]
         paths = (f"/api/v1/environments/{owner}/maze", "/simple/maze/")

@@ -249,7 +249,7 @@ def test_a_redirect_leads_nowhere_but_to_the_hub_itself(hub: RunningHub, tmp_pat
 @pytest.mark.parametrize("given", ["a" * 65, "a b", "é", "a\tb", "", '"><script>', "../x"])
 def test_a_request_id_that_could_do_harm_is_replaced(hub: RunningHub, given: str) -> None:
     with hub.client() as client:
-        response = client.get("/api/v1/whoami", headers={"x-request-id": given.encode()})
+        response = client.get("/api/v1/whoami", headers={b"x-request-id": given.encode()})
 
     assert response.headers["x-request-id"] != given
     assert response.json()["request_id"] == response.headers["x-request-id"]
