@@ -3,11 +3,14 @@
 import typer
 
 from strop.cli import eval_rescore, eval_run, eval_view
+from strop.cli.command_group import CommandGroup
 
 app = typer.Typer(
+    cls=CommandGroup,
     name="eval",
     help="Run a model on an environment and report its rewards.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from strop.cli.command_group import CommandGroup
+
 if TYPE_CHECKING:
     from strop_hub.settings import Settings
 
@@ -19,6 +21,7 @@ DataOption = Annotated[
 def hub_group(name: str, summary: str, examples: str) -> typer.Typer:
     """A group of commands whose help ends with examples."""
     return typer.Typer(
+        cls=CommandGroup,
         name=name,
         help=f"{summary}\n\n\b\n{examples}",
         no_args_is_help=True,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strop.cli.command_group import CommandGroup
 from strop.cli.options import JsonOption
 from strop.cli.output import print_result
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 _SHORTEST_TOKEN = 20
 
 app = typer.Typer(
+    cls=CommandGroup,
+    add_completion=False,
     name="sandbox",
     help="Run code that nobody trusts.",
     no_args_is_help=True,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from strop.cli.command_group import CommandGroup
 from strop.cli.options import JsonOption, examples
 from strop.cli.output import print_result, print_text, print_warning
 
@@ -13,9 +14,11 @@ if TYPE_CHECKING:
     from strop.review.validation import Validator
 
 app = typer.Typer(
+    cls=CommandGroup,
     name="trajectory",
     help="Check files of trajectories.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

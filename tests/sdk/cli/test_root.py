@@ -69,6 +69,14 @@ def test_every_command_explains_itself_with_examples(command: str) -> None:
     assert re.search(rf"Examples:\n +strop {command}", shown.stdout)
 
 
+def test_a_group_tells_whole_summaries_of_its_commands() -> None:
+    shown = strop("env", "--help").stdout
+
+    assert "...\n" not in shown.partition("Commands:")[2]
+    assert "the same push again changes nothing." in " ".join(shown.split())
+    assert "--install-completion" not in shown
+
+
 @pytest.mark.parametrize("arguments", [[], ["env"], ["eval"]])
 def test_a_group_without_a_command_shows_its_help(arguments: list[str]) -> None:
     shown = strop(*arguments)

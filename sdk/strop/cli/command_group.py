@@ -1,0 +1,23 @@
+"""Groups of commands whose help tells each command's whole first sentence."""
+
+from typing import Any
+
+from typer.core import TyperGroup
+
+_SUMMARY_CHARS = 1_000
+
+
+class CommandGroup(TyperGroup):
+    """Wraps the summaries of its commands where others cut them off."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, command.get_short_help_str(_SUMMARY_CHARS))
+                    for name, command in found
+                    if command is not None and not command.hidden
+                ]
+            )
