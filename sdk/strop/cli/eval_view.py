@@ -105,7 +105,9 @@ class _Choice:
         if task is not None:
             groups = [row for row in groups if row.attempt.task_key == task]
             if not groups:
-                raise typer.BadParameter(f"There is no attempt at a task {task!r}.")
+                raise typer.BadParameter(
+                    f"There is no attempt at a task {task!r}. Without --task, the tasks are listed."
+                )
         if member is not None and not any(self._chosen(row) for row in groups):
             raise typer.BadParameter(f"There is no member {member} that would be shown.")
         if is_failed_only:

@@ -10,11 +10,10 @@ _JOINERS = "\u200c\u200d"
 
 # Everything below but line end and tabulator can move the cursor, switch colours, rewrite what
 # was shown, or turn the reading direction: C0 and C1 controls, format characters, surrogates,
-# private use, line and paragraph separators.
-_SUSPECT = re.compile(
-    r"[^\n\t -~\u00a1-\u1fff]|[\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e]"
-)
+# private use, line and paragraph separators. So can what no version of Unicode names yet.
 _REFUSED = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_NEAR = "".join(chr(n) for n in range(0xA1, 0x2000) if unicodedata.category(chr(n)) in _REFUSED)
+_SUSPECT = re.compile(rf"[^\n\t -~\u00a1-\u1fff]|[{_NEAR}]")
 
 
 def visible(text: str) -> str:
@@ -37,6 +36,11 @@ def shorten(text: str, limit: int) -> str:
     head, tail = limit * 3 // 4, limit // 4
     left_out = len(text) - head - tail
     return f"{text[:head]}\n… {left_out:,} characters left out …\n{text[len(text) - tail :]}"
+
+
+def how_it_ended(reason: str, detail: str) -> str:
+    """Why an attempt stopped, said once where the detail says all."""
+    return detail if detail.startswith(reason) else f"{reason} {detail}".strip()
 
 
 def _spell(match: re.Match[str]) -> str:

@@ -8,7 +8,7 @@ from array import array
 from base64 import b64encode
 from typing import Any
 
-from strop.review.escaping import shorten, visible, visible_line
+from strop.review.escaping import how_it_ended, shorten, visible, visible_line
 from strop.trajectory import Segment, Trajectory
 from strop.types import JSON, Message, Part
 
@@ -80,7 +80,7 @@ class PageEntry:
                 "message": visible(failure.message),
                 "traceback": visible(failure.traceback),
             },
-            "stop": visible_line(f"{t.stop_reason} {t.stop_detail}"),
+            "stop": visible_line(how_it_ended(t.stop_reason, t.stop_detail)),
             "last": visible(shorten(t.text, _VALUE_CHARS)),
             "prompt": [visible(shorten(each.text, _VALUE_CHARS)) for each in t.task.prompt],
             "segments": [_segment(segment) for segment in t.segments],
@@ -90,7 +90,7 @@ class PageEntry:
         t = self._trajectory
         identity, timing = t.environment, t.timing
         facts: list[tuple[str, str]] = [
-            ("ended by", f"{t.stop_reason} {t.stop_detail}"),
+            ("stop", how_it_ended(t.stop_reason, t.stop_detail)),
             ("environment", f"{identity.full_name} {identity.version or ''} ({identity.state})"),
             ("digest", identity.digest or ""),
             ("run seed", str(t.attempt.run_seed)),

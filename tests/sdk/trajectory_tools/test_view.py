@@ -1,5 +1,6 @@
 """`strop eval view` shows runs, groups and attempts as plain text and as JSON."""
 
+import json
 import math
 import random
 import subprocess
@@ -72,6 +73,15 @@ def test_a_member_shows_every_turn(run: Path) -> None:
     assert '→ move({"direction":"left"})  call_0' in text
     assert "reference    {'exit': [3, 4]}" in text
     assert "progress         0.414  1       0 to 1" in text
+    assert "ended ended" not in text
+
+
+def test_a_run_without_failures_says_so(tmp_path: Path, run: Path) -> None:
+    lines = run.read_text().splitlines(keepends=True)
+    path = tmp_path / "good.jsonl"
+    path.write_text("".join(line for line in lines if json.loads(line)["failure"] is None))
+
+    assert "No attempt failed." in view(path, "--failed")
 
 
 def test_failures_are_listed_with_their_cause(run: Path) -> None:
@@ -258,6 +268,10 @@ def test_visible_text_has_nothing_that_moves_a_cursor(text: str) -> None:
     assert not set(shown) & set("\x1b\r\x07\x08\x9b\u2028\u2029\u202e")
     shown.encode("utf-8")
     assert "\n" not in visible_line(text)
+
+
+def test_a_letter_that_nobody_has_assigned_is_spelled_out() -> None:
+    assert visible("a\u0378b") == "a\\u0378b"
 
 
 @pytest.mark.parametrize("text", ["naïve", "日本語", "👩\u200d🚀", "a\tb\nc", "\xa0", "ـا"])

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from strop.cli.viewing.overview import number
 from strop.cli.viewing.sampled import sampled_part
-from strop.review.escaping import shorten, visible, visible_line
+from strop.review.escaping import how_it_ended, shorten, visible, visible_line
 from strop.review.vocabulary import Vocabulary
 from strop.trajectory import Failure, Segment, Trajectory
 from strop.types import Message, Part, ToolCall
@@ -72,7 +72,7 @@ def _facts(trajectory: Trajectory) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     rows = [
         ("reward", number(trajectory.reward)),
-        ("ended by", f"{trajectory.stop_reason} {trajectory.stop_detail}"),
+        ("stop", how_it_ended(trajectory.stop_reason, trajectory.stop_detail)),
         ("turns", str(trajectory.turn_count)),
         ("tokens", f"{usage.prompt_tokens:,} prompt, {usage.completion_tokens:,} completion"),
         ("seconds", f"{timing.turns_s:.3g} turns, {timing.tools_s:.3g} tools of these"),

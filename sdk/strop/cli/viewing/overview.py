@@ -36,6 +36,9 @@ def overview_parts(
         yield Text("\nRewards", "bold")
         yield _histogram(overview.histogram)
     rows = [row for row in overview.groups if row.failure_count or not is_failed_only]
+    if is_failed_only and not rows:
+        yield Text("\nNo attempt failed.")
+        return
     yield Text("\nTasks" + (" with failures" if is_failed_only else ""), "bold")
     yield _groups(rows[:limit])
     if len(rows) > limit:
