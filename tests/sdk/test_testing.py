@@ -117,6 +117,17 @@ async def test_a_reward_outside_the_manifests_range_is_found() -> None:
     assert findings["fuzz"].verdict == "failed"
 
 
+async def test_an_oracle_above_the_manifests_range_is_found() -> None:
+    environment = a_single_turn_environment(
+        rewards=[is_exact], oracle=lambda task: str(task.reference)
+    )
+
+    findings = await check(environment, reward_range=(0, 0.5))
+
+    assert findings["oracle"].verdict == "failed"
+    assert "reward-range, which ends at 0.5" in findings["oracle"].message
+
+
 async def test_a_group_that_does_not_share_its_beginning_is_found() -> None:
     class Own(Episode):
         def messages_of(self, seat: str) -> Any:

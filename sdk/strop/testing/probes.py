@@ -125,6 +125,12 @@ async def _oracle(environment: Environment, tasks: Sequence[Task], top: float | 
                 f"On task {task.key!r} the oracle scores {trajectory.reward}, not {best}. "
                 "Mend the oracle, the reference or the reward.",
             )
+        if top is not None and trajectory.reward > top:
+            return _failed(
+                "oracle",
+                f"On task {task.key!r} the oracle scores {trajectory.reward}, above the "
+                f"manifest's reward-range, which ends at {top}. Mend one of them.",
+            )
     return Finding("oracle", "ok", f"The oracle scores the maximum on {len(tasks)} tasks")
 
 
