@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from xml.parsers import expat
@@ -59,6 +60,7 @@ class _Reader:
             wall_s = float(found.get("time", "0"))
         except ValueError:
             wall_s = 0.0
+        wall_s = wall_s if math.isfinite(wall_s) else 0.0
         outcome = TestOutcome(_node_id(found), self._status, self._message, wall_s)
         self.outcomes.append(outcome)
 
@@ -89,6 +91,9 @@ def read_junit(content: bytes) -> list[TestOutcome]:
     parser.EntityDeclHandler = refuse
     try:
         parser.Parse(content, True)
-    except expat.ExpatError as error:
+    except JUnitError:
+        raise
+    except (expat.ExpatError, LookupError, ValueError) as error:
+        # The last two where it names an encoding that nobody knows.
         raise JUnitError(f"no XML: {error}") from error
     return reader.outcomes

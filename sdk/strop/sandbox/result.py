@@ -60,6 +60,6 @@ def _read_files(blob: bytes) -> Mapping[str, bytes | OSError]:
         head, blobs = unpack_result(blob)
         found: dict[str, bytes | OSError] = dict(zip(head["names"], blobs, strict=True))
         errors = {name: OSError(*told, name) for name, told in head["errors"].items()}
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise SandboxError("collected files came back garbled") from error
     return {**found, **errors}

@@ -98,7 +98,12 @@ def pack_result(tag: bytes, head: dict[str, Any], blobs: list[bytes]) -> bytes:
 
 
 def unpack_result(payload: bytes) -> tuple[dict[str, Any], list[bytes]]:
-    """Read what `pack_result` has written, without its frame's header."""
+    """Read what `pack_result` has written, without its frame's header.
+
+    Raises:
+        ValueError: Nobody honest has written this; so may be a LookupError, TypeError or
+            AttributeError.
+    """
     return _split(payload)
 
 
@@ -108,10 +113,15 @@ def _join(head: dict[str, Any], blobs: list[bytes]) -> bytes:
 
 
 def _split(payload: bytes) -> tuple[dict[str, Any], list[bytes]]:
+    if len(payload) < _LENGTH.size:
+        raise ValueError("a frame without a head")
     start = _LENGTH.size + _LENGTH.unpack_from(payload)[0]
     head: dict[str, Any] = json.loads(payload[_LENGTH.size : start])
+    sizes = head.pop("sizes")
+    if min(sizes, default=0) < 0 or start + sum(sizes) != len(payload):
+        raise ValueError("a frame of another length than it says")
     blobs = []
-    for size in head.pop("sizes"):
+    for size in sizes:
         blobs.append(payload[start : start + size])
         start += size
     return head, blobs

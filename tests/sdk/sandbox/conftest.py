@@ -104,6 +104,14 @@ async def opened_backends() -> AsyncIterator[dict[Tier, Backend]]:
         await backend.close()
 
 
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def shared() -> AsyncIterator[Backend]:
+    """A backend of the strongest tier for all tests of a module."""
+    opened = await open_tier(TIERS[0])
+    yield opened
+    await opened.close()
+
+
 @pytest.fixture
 async def spaces() -> AsyncIterator[Backend]:
     """A backend of the strongest tier."""

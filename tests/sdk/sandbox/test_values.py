@@ -1,5 +1,6 @@
 """Values cross between sandboxes exactly, and leave their classes behind."""
 
+import contextlib
 import json
 import math
 from collections import deque
@@ -84,3 +85,103 @@ def test_what_is_no_plain_value_is_refused() -> None:
 def test_what_was_not_encoded_is_refused(text: Any) -> None:
     with pytest.raises(ValueError, match="no encoded value"):
         decode(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        {"i": "x"},
+        {"i": None},
+        {"f": "soon"},
+        {"f": [1]},
+        {"t": 5},
+        {"d": [[1]]},
+        {"d": [[[], 1]]},
+        {"s": [[1]]},
+        {"z": [{"d": []}]},
+        {"b": "0"},
+        {"a": 1},
+        {"c": [1]},
+        {"c": ["x", 1]},
+        {"r": [1, 2, 0]},
+        {"r": "abcd"},
+        {"T": "eval"},
+        {"T": "__import__"},
+        {"T": []},
+        {"D": "x"},
+        {"F": [1, 0]},
+        {"F": [1]},
+        {"n": 3},
+    ],
+    ids=str,
+)
+def test_what_a_solution_made_up_is_refused(text: Any) -> None:
+    with pytest.raises(ValueError, match=r"\S"):
+        decode([text])
+
+
+LETTERS = st.sampled_from("iftzsqnbacrTDFd?")
+MADE_UP = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | st.text("0x1ae", max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(LETTERS, inner, max_size=2)
+        | LETTERS.flatmap(lambda letter: st.fixed_dictionaries({letter: inner}))
+    ),
+    max_leaves=8,
+)
+
+
+@given(MADE_UP)
+def test_anything_is_decoded_or_refused_and_nothing_is_run(text: Any) -> None:
+    with contextlib.suppress(ValueError):
+        value = decode(text)
+        assert not callable(value) or isinstance(value, type)
+
+
+@given(VALUES)
+def test_encoding_is_plain_json_and_stable(value: Any) -> None:
+    text = json.dumps(encode(value), allow_nan=False)
+
+    assert json.dumps(encode(value)) == text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        0,
+        -1,
+        2**53 - 1,
+        2**53,
+        -(2**53),
+        2**64,
+        True,
+        False,
+        -0.0,
+        5e-324,
+        1e308,
+        "",
+        "\0",
+        "\ud800",
+    ],
+    ids=ascii,
+)
+def test_scalars_at_their_borders_keep_type_and_value(value: Any) -> None:
+    back = decode(json.loads(json.dumps(encode(value))))
+
+    assert (type(back), repr(back)) == (type(value), repr(value))
+
+
+def test_keys_keep_their_types_and_order() -> None:
+    value = {1: "a", "1": "b", None: "c", (1, 2): "d", 1.5: "e", b"x": "f"}
+    back = decode(json.loads(json.dumps(encode(value))))
+
+    assert list(back.items()) == list(value.items())
+
+
+@pytest.mark.parametrize(
+    "value", [object(), lambda: 1, json, Liar, ValueError("x"), {"a": {1: json}}]
+)
+def test_what_carries_behaviour_stays_behind(value: Any) -> None:
+    with pytest.raises(TypeError, match="cannot leave its sandbox"):
+        encode(value)

@@ -60,7 +60,7 @@ async def prove_as_client(
     greeting = await read_words(reader)
     if greeting.get("protocol") != PROTOCOL:
         raise SandboxError(f"the agent speaks {greeting.get('protocol')!r}, not {PROTOCOL!r}")
-    theirs, ours = str(greeting["nonce"]), secrets.token_hex(_NONCE_BYTES)
+    theirs, ours = str(greeting.get("nonce")), secrets.token_hex(_NONCE_BYTES)
     body = json.dumps(call)
     words = {"nonce": ours, "call": body, "proof": proof(token, "client", theirs, ours, body)}
     await send_words(writer, words)

@@ -67,11 +67,12 @@ def decode(text: Any) -> Any:
     if len(text) != 1:
         raise ValueError("no encoded value")
     ((letter, content),) = text.items()
-    if letter == "d":
-        return {decode(key): decode(item) for key, item in content}
-    if letter in _DECODERS:
+    if letter not in _DECODERS:
+        raise ValueError(f"no encoded value: {letter!r}")
+    try:
         return _DECODERS[letter](content)
-    raise ValueError(f"no encoded value: {letter!r}")
+    except (TypeError, KeyError, IndexError, ArithmeticError) as error:
+        raise ValueError(f"no encoded value: {letter!r}: {error}") from error
 
 
 _SEQUENCES: tuple[tuple[Any, str], ...] = (
@@ -81,7 +82,9 @@ _SEQUENCES: tuple[tuple[Any, str], ...] = (
     (collections.deque, "q"),
 )
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+_TYPES = {name: kind for kind, name in _BUILT_IN.items()}
 _DECODERS: dict[str, Any] = {
+    "d": lambda content: {decode(key): decode(item) for key, item in content},
     "i": lambda content: int(content, 16),
     "f": float,
     "t": lambda content: tuple(decode(item) for item in content),
@@ -92,8 +95,8 @@ _DECODERS: dict[str, Any] = {
     "b": bytes.fromhex,
     "a": bytearray.fromhex,
     "c": lambda content: complex(decode(content[0]), decode(content[1])),
-    "r": lambda content: range(*content),
-    "T": lambda content: getattr(builtins, content),
+    "r": lambda content: range(*(decode(part) for part in content)),
+    "T": lambda content: _TYPES[content],
     "D": decimal.Decimal,
     "F": lambda content: fractions.Fraction(decode(content[0]), decode(content[1])),
 }

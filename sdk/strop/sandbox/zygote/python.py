@@ -5,9 +5,11 @@ import gc
 import linecache
 import os
 import random
+import site
 import sys
 import traceback
 import types
+from contextlib import suppress
 from io import TextIOWrapper
 from typing import Any, NoReturn
 
@@ -37,6 +39,9 @@ def prepare(paths: list[str]) -> None:
         open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False),  # noqa: SIM115
         open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False),  # noqa: SIM115
     )
+    # What every interpreter has that starts with its site: `exit`, `quit` and `help`.
+    site.setquit()
+    site.sethelper()
     for fd, old in enumerate(kept):
         os.dup2(old, fd)
     for fd in (near, far, *kept):
@@ -72,7 +77,7 @@ def run(source: bytes, code: Any, argv: tuple[str, ...], box: str) -> NoReturn:
     except SystemExit as request:
         status = _exit_status(request)
     except BaseException as error:  # noqa: BLE001 - shown as an interpreter would
-        traceback.print_exception(error.with_traceback(_below_here(error)))
+        _show(error)
         status = 1
     os._exit(_finish(status))
 
@@ -98,6 +103,22 @@ def _dress(source: bytes, argv: tuple[str, ...], box: str) -> types.ModuleType:
     linecache.cache[FILE_NAME] = (len(text), None, text.splitlines(True), FILE_NAME)
     gc.enable()
     return module
+
+
+def _show(error: BaseException) -> None:
+    """Show what the program raised, through its own hook if it has one."""
+    if sys.stderr is None:
+        return
+    error = error.with_traceback(_below_here(error))
+    with suppress(BaseException):
+        if sys.excepthook is sys.__excepthook__:
+            traceback.print_exception(error)
+        else:
+            sys.excepthook(type(error), error, error.__traceback__)
+        return
+    # The program took away what the hook or the traceback needs; this one needs nothing.
+    with suppress(BaseException):
+        sys.__excepthook__(type(error), error, error.__traceback__)
 
 
 def _below_here(error: BaseException) -> types.TracebackType | None:
@@ -126,6 +147,6 @@ def _finish(status: int) -> int:
         sys.stderr.flush()
     except BaseException as error:  # noqa: BLE001 - the last word of the code's own doing
         if not isinstance(error, BrokenPipeError):
-            traceback.print_exc()
+            _show(error)
         return status or 1
     return status
