@@ -127,9 +127,7 @@ class Recorder:
         path.head = len(self.segments)
         self.segments.append(segment)
 
-    def _shared(
-        self, seat: str, path: _Path, context: Sequence[Message]
-    ) -> tuple[int | None, int]:
+    def _shared(self, seat: str, path: _Path, context: Sequence[Message]) -> tuple[int | None, int]:
         """The deepest segment of the seat up to which `context` agrees, and its messages."""
         head, kept = None, 0
         for index in path_indexes(self.segments, path.head):
