@@ -3,14 +3,17 @@
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEADER_S = 20.0
 """From the first byte of a connection, or of a further request on it, to the end of its headers."""
 
 
-class ImpatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Hangs up on clients that begin a request and do not go on."""
+class ImpatientProtocol(H11Protocol):
+    """Hangs up on clients that begin a request and do not go on.
+
+    On h11, which refuses what two parsers could read in two ways; httptools lets some of it pass.
+    """
 
     _timer: asyncio.TimerHandle | None = None
 

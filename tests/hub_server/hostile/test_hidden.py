@@ -10,7 +10,8 @@ from strop.hub.wire import Scope
 from tests.hub_server.author import Author
 from tests.hub_server.running_hub import RunningHub
 
-HIDDEN, ABSENT = "hidden-maze", "absent-maze"  # equally long
+# Equally long, and no word of any other test.
+HIDDEN, ABSENT = "zqhidden-wxy", "zqabsent-wxy"
 ADDRESSES = [
     "/api/v1/environments/{owner}/{name}",
     "/api/v1/environments/{owner}/{name}/versions",

@@ -71,7 +71,9 @@ def _link_devices() -> None:
         "/tmp": f"{BOX}/tmp",  # noqa: S108 - inside the sandbox
     }
     for link, target in links.items():
-        os.symlink(target, _STAGE + link)
+        # What is shown below /tmp, such as an interpreter, stays in sight there.
+        if not os.path.lexists(_STAGE + link):
+            os.symlink(target, _STAGE + link)
 
 
 @dataclass(frozen=True, slots=True)
