@@ -172,16 +172,16 @@ def test_an_owner_with_nothing_but_hidden_environments_is_as_an_owner_who_is_abs
     hub: RunningHub, tmp_path: Path
 ) -> None:
     author = Author.new(hub, tmp_path)
-    author.publish("maze", visibility="private")
+    author.publish(HIDDEN, visibility="private")
     absent = author.owner[::-1]
 
     for address in (
         "/owners/{owner}/simple/",
-        "/owners/{owner}/simple/maze/",
+        f"/owners/{{owner}}/simple/{HIDDEN}/",
         "/api/v1/environments?owner={owner}",
         "/{owner}",
         "/?owner={owner}",
-        "/{owner}/maze",
+        f"/{{owner}}/{HIDDEN}",
     ):
         one, other = (hub.get(address.format(owner=name)) for name in (author.owner, absent))
         assert told(one, author.owner) == told(other, absent), address
