@@ -126,6 +126,7 @@ async def test_the_death_of_a_process_of_ours_ends_what_depends_on_it(
         assert (await backend.run("print(1)")).text == "1\n"
 
 
+@pytest.mark.slow
 async def test_idle_sandboxes_that_die_are_replaced(tier: Tier) -> None:
     async with await open_tier(tier) as backend:
         await backend.run("")
