@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -59,11 +60,17 @@ def serve_hub(folder: Path, strop: Path = STROP, port: int = 0) -> Iterator[str]
     log = folder / "hub.log"
     command = [str(strop), "hub", "serve", "--data", str(folder / "hub"), "--port", str(port)]
     environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    # A signal between the start and the block would leave the hub behind: it waits that long.
+    late: list[int] = []
+    previous = signal.signal(signal.SIGTERM, lambda number, _: late.append(number))
     with log.open("w") as output:
         server = subprocess.Popen(
             command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environ
         )
     try:
+        signal.signal(signal.SIGTERM, previous)
+        if late:
+            os.kill(os.getpid(), signal.SIGTERM)
         yield _wait_until_ready(server, log)
     finally:
         server.terminate()

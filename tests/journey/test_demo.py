@@ -48,7 +48,6 @@ def test_the_demo_runs_64_rollouts_and_can_be_repeated() -> None:
     assert not hubs_of(demo_folder())
 
 
-@pytest.mark.slow
 def test_a_terminated_demo_leaves_no_hub_behind() -> None:
     demo = subprocess.Popen(DEMO, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60

@@ -1,6 +1,7 @@
 """Nothing survives a cancel, the end of the client, or the death of any process of ours."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -126,13 +127,14 @@ async def test_the_death_of_a_process_of_ours_ends_what_depends_on_it(
         assert (await backend.run("print(1)")).text == "1\n"
 
 
-@pytest.mark.slow
 async def test_idle_sandboxes_that_die_are_replaced(tier: Tier) -> None:
     async with await open_tier(tier) as backend:
         await backend.run("")
         for _ in range(3):
             for worker in meter._children(_zygote_of(stub_pids(backend)[0])):
-                os.kill(worker, signal.SIGKILL)
+                # One may have been replaced since it was listed.
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
             await asyncio.sleep(0.1)
             assert (await backend.run("print(1)")).text == "1\n"
 
