@@ -4,7 +4,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from strop.cli.output import print_message
@@ -40,12 +39,7 @@ class RunProgress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._is_live and self._made_count:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()

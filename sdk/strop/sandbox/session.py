@@ -8,7 +8,6 @@ import secrets
 import signal
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
 from strop.errors import SandboxError
@@ -111,12 +110,7 @@ class _Session:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.stop()
 
 

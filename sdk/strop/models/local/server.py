@@ -11,7 +11,6 @@ import tempfile
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from strop.errors import ConfigError, ModelUnavailableError
@@ -117,12 +116,7 @@ class LocalServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _begin(self, settings: dict[str, Any], start_s: float) -> str:
