@@ -16,6 +16,9 @@ from tests.sdk.conftest import MakeTarget
 from tests.sdk.loopback import reply, serve
 from tests.sdk.published import publish
 
+Author = tuple[str, str]
+"""Name and token."""
+
 
 def put(
     hub: RunningHub, target: Path, *references: str, replace: bool = False, upgrade: bool = False
@@ -45,6 +48,20 @@ def dist_info_in(target: Path, name: str = "maze") -> Path:
     return read_target(target).packages[name].dist_info
 
 
+@pytest.fixture
+def author(hub: RunningHub, tmp_path: Path) -> Author:
+    """Somebody who has published maze 0.1.0."""
+    made = hub.new_user()
+    publish(hub, made, tmp_path)
+    return made
+
+
+@pytest.fixture
+def maze(author: Author) -> str:
+    """A published environment, as a reference without a version."""
+    return f"{author[0]}/maze"
+
+
 def test_an_environment_is_installed_recorded_and_loaded(
     hub: RunningHub, make_target: MakeTarget, tmp_path: Path
 ) -> None:
@@ -64,45 +81,39 @@ def test_an_environment_is_installed_recorded_and_loaded(
 
 
 def test_the_same_digest_again_is_already_installed(
-    hub: RunningHub, make_target: MakeTarget, tmp_path: Path
+    hub: RunningHub, make_target: MakeTarget, maze: str
 ) -> None:
-    owner, _ = author = hub.new_user()
-    publish(hub, author, tmp_path)
     target = make_target()
-    put(hub, target, f"{owner}/maze")
+    put(hub, target, maze)
 
-    again = put(hub, target, f"{owner}/maze@0.1.0")
+    again = put(hub, target, f"{maze}@0.1.0")
 
     assert outcomes(again) == [Outcome.ALREADY_INSTALLED]
     assert again.installer is None
 
 
 def test_altered_files_are_told_and_mended(
-    hub: RunningHub, make_target: MakeTarget, tmp_path: Path
+    hub: RunningHub, make_target: MakeTarget, maze: str
 ) -> None:
-    owner, _ = author = hub.new_user()
-    publish(hub, author, tmp_path)
     target = make_target()
-    put(hub, target, f"{owner}/maze")
+    put(hub, target, maze)
     module_in(target).write_text("def load_environment(): ...")
 
-    assert "maze.py was altered" in state_in(target, f"{owner}/maze")
-    assert outcomes(put(hub, target, f"{owner}/maze")) == [Outcome.REINSTALLED]
-    assert state_in(target, f"{owner}/maze") == "matches"
+    assert "maze.py was altered" in state_in(target, maze)
+    assert outcomes(put(hub, target, maze)) == [Outcome.REINSTALLED]
+    assert state_in(target, maze) == "matches"
 
 
 def test_another_version_replaces_the_one_that_is_there_up_or_down(
-    hub: RunningHub, make_target: MakeTarget, tmp_path: Path
+    hub: RunningHub, make_target: MakeTarget, tmp_path: Path, author: Author, maze: str
 ) -> None:
-    owner, _ = author = hub.new_user()
-    publish(hub, author, tmp_path)
     publish(hub, author, tmp_path, version="0.2.0", answer="43")
     target = make_target()
 
     for version in ("0.1.0", "0.2.0", "0.1.0"):
-        put(hub, target, f"{owner}/maze@{version}")
-        assert state_in(target, f"{owner}/maze@{version}") == "matches"
-    assert "0.1.0 is installed. Run `strop env install" in state_in(target, f"{owner}/maze@0.2.0")
+        put(hub, target, f"{maze}@{version}")
+        assert state_in(target, f"{maze}@{version}") == "matches"
+    assert "0.1.0 is installed. Run `strop env install" in state_in(target, f"{maze}@0.2.0")
 
 
 def test_another_owners_package_of_the_name_is_refused_until_the_first_is_gone(
@@ -137,33 +148,29 @@ def test_two_owners_of_one_name_in_one_command_are_refused(
 
 
 def test_the_very_same_files_without_a_record_are_adopted(
-    hub: RunningHub, make_target: MakeTarget, tmp_path: Path
+    hub: RunningHub, make_target: MakeTarget, author: Author, maze: str
 ) -> None:
-    owner, _ = author = hub.new_user()
-    publish(hub, author, tmp_path)
     target = make_target()
-    put(hub, target, f"{owner}/maze")
+    put(hub, target, maze)
     (dist_info_in(target) / "strop-install.json").unlink()
 
-    assert "unknown owner" in state_in(target, f"{owner}/maze")
-    assert outcomes(put(hub, target, f"{owner}/maze")) == [Outcome.ADOPTED]
-    assert state_in(target, f"{owner}/maze") == "matches"
+    assert "unknown owner" in state_in(target, maze)
+    assert outcomes(put(hub, target, maze)) == [Outcome.ADOPTED]
+    assert state_in(target, maze) == "matches"
 
 
 def test_a_package_of_unknown_owner_is_replaced_only_when_asked(
-    hub: RunningHub, make_target: MakeTarget, tmp_path: Path
+    hub: RunningHub, make_target: MakeTarget, author: Author, maze: str
 ) -> None:
-    owner, _ = author = hub.new_user()
-    publish(hub, author, tmp_path)
     target = make_target()
-    put(hub, target, f"{owner}/maze")
+    put(hub, target, maze)
     (dist_info_in(target) / "strop-install.json").unlink()
     module_in(target).write_text("mine = True")
 
     with pytest.raises(InstallError, match=r"unknown owner.*--replace"):
-        put(hub, target, f"{owner}/maze")
+        put(hub, target, maze)
     assert module_in(target).read_text() == "mine = True"
-    assert outcomes(put(hub, target, f"{owner}/maze", replace=True)) == [Outcome.REINSTALLED]
+    assert outcomes(put(hub, target, maze, replace=True)) == [Outcome.REINSTALLED]
 
 
 def test_what_an_environment_requires_of_the_hub_comes_from_it_too(
@@ -220,7 +227,7 @@ def test_a_target_without_the_sdk_needs_a_hub_that_has_it(
     hub: RunningHub, make_target: MakeTarget, tmp_path: Path
 ) -> None:
     owner, _ = author = hub.new_user()
-    publish(hub, author, tmp_path)
+    publish(hub, author, tmp_path, manifest={"dependencies": ["strop>=99"]})
 
     with pytest.raises(InstallError, match=r"no `strop` that fits.*strop hub init"):
         put(hub, make_target(has_sdk=False), f"{owner}/maze")
@@ -241,36 +248,32 @@ def test_a_target_without_the_sdk_gets_the_hubs(
 
 
 def test_a_cached_wheel_that_was_altered_is_fetched_again(
-    hub: RunningHub, make_target: MakeTarget, tmp_path: Path
+    hub: RunningHub, make_target: MakeTarget, maze: str
 ) -> None:
-    owner, _ = author = hub.new_user()
-    publish(hub, author, tmp_path)
-    put(hub, make_target("first"), f"{owner}/maze")
+    put(hub, make_target("first"), maze)
     (cached,) = cache_folder().glob("wheels/*/maze-0.1.0-py3-none-any.whl")
     cached.write_bytes(b"something else")
 
     target = make_target("second")
-    put(hub, target, f"{owner}/maze")
+    put(hub, target, maze)
 
-    assert state_in(target, f"{owner}/maze") == "matches"
+    assert state_in(target, maze) == "matches"
 
 
 def test_what_a_killed_installer_left_is_mended(
-    hub: RunningHub, make_target: MakeTarget, tmp_path: Path
+    hub: RunningHub, make_target: MakeTarget, tmp_path: Path, author: Author, maze: str
 ) -> None:
-    owner, _ = author = hub.new_user()
-    publish(hub, author, tmp_path)
     publish(hub, author, tmp_path, version="0.2.0", answer="43")
     target = make_target()
-    put(hub, target, f"{owner}/maze@0.1.0")
+    put(hub, target, f"{maze}@0.1.0")
     # As pip leaves it when it is killed between copying the files and writing RECORD.
     (read_target(target).folder / ".strop-install-in-progress").touch()
     (dist_info_in(target) / "RECORD").unlink()
     (dist_info_in(target) / "strop-install.json").unlink()
 
-    put(hub, target, f"{owner}/maze@0.2.0")
+    put(hub, target, f"{maze}@0.2.0")
 
-    assert state_in(target, f"{owner}/maze@0.2.0") == "matches"
+    assert state_in(target, f"{maze}@0.2.0") == "matches"
     assert len(list(read_target(target).folder.glob("maze-*.dist-info"))) == 1
     assert not (read_target(target).folder / ".strop-install-in-progress").exists()
 
@@ -285,20 +288,18 @@ def test_a_reference_that_names_nothing_changes_nothing(
 
 
 def test_only_environments_of_the_named_owner_are_uninstalled(
-    hub: RunningHub, make_target: MakeTarget, tmp_path: Path
+    hub: RunningHub, make_target: MakeTarget, maze: str
 ) -> None:
-    owner, _ = author = hub.new_user()
-    publish(hub, author, tmp_path)
     target = make_target()
-    put(hub, target, f"{owner}/maze")
+    put(hub, target, maze)
     options = InstallOptions(target, "pip")
 
     for name in ("packaging", "absent"):
         with pytest.raises(InstallError, match=f"{name} is no environment"):
             uninstall(name, options)
-    with pytest.raises(InstallError, match=f"it is {owner}/maze@0.1.0"):
+    with pytest.raises(InstallError, match=f"it is {maze}@0.1.0"):
         uninstall("somebody-else/maze", options)
-    uninstall(f"{owner}/maze@0.1.0", options)
+    uninstall(f"{maze}@0.1.0", options)
     assert "maze" not in read_target(target).packages
 
 
