@@ -16,12 +16,15 @@ from strop.runner import Finished, RunPlan, run
 from strop.trajectory import Trajectory
 from strop.trajectory_file import TrajectoryReader, TrajectoryWriter
 from strop.types import JSON, Seats, Usage
+from strop.waiting import WaitingMembers
 
 _CAUSES_SHOWN = 10
 _CAUSES_HELD = 1_000
 _CAUSE_CHARS = 300
 
 TRAJECTORIES_NAME = "trajectories.jsonl"
+WAITING_NAME = "waiting"
+"""Folder of the members whose group is not whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,38 +264,52 @@ async def evaluate(
     """
     tally = Tally(plan.group_size, passing_reward)
     finished = Finished()
-
-    def count(trajectory: Trajectory) -> None:
-        tally.add(trajectory)
-        is_compared = environment.has_group_rewards
-        finished.add(trajectory, group_size=plan.group_size, is_compared=is_compared)
-
-    writer = None
+    files = None
     if out is not None:
         path = _output_path(out, is_resumed=is_resumed)
-        writer = TrajectoryWriter(path, has_fsync=has_fsync, has_reference=has_reference)
+        files = _Files(path, has_fsync=has_fsync, has_reference=has_reference)
         for trajectory in TrajectoryReader(path):
-            count(trajectory)
+            tally.add(trajectory)
+            is_compared = environment.has_group_rewards
+            finished.add(trajectory, group_size=plan.group_size, is_compared=is_compared)
+        finished.waiting = files.waiting.read(finished.attempts)
 
     def keep(trajectory: Trajectory) -> None:
-        if writer is not None:
-            writer.write(trajectory)
+        if files is not None:
+            files.lines.write(trajectory)
         tally.add(trajectory)
         if on_trajectory is not None:
             on_trajectory(trajectory)
 
+    waiting = None if files is None else files.waiting
     try:
         async with environment:
-            await run(environment, model, plan, on_trajectory=keep, finished=finished)
+            await run(
+                environment, model, plan, on_trajectory=keep, finished=finished, waiting=waiting
+            )
     finally:
-        if writer is not None:
-            writer.close()
+        if files is not None:
+            files.close()
     return tally.report()
+
+
+class _Files:
+    """What a run keeps in its folder."""
+
+    def __init__(self, path: Path, *, has_fsync: bool, has_reference: bool) -> None:
+        folder = path.with_name(WAITING_NAME)
+        self.lines = TrajectoryWriter(path, has_fsync=has_fsync, has_reference=has_reference)
+        self.waiting = WaitingMembers(folder, has_fsync=has_fsync, has_reference=has_reference)
+
+    def close(self) -> None:
+        self.waiting.close()
+        self.lines.close()
 
 
 def _output_path(out: Path, *, is_resumed: bool) -> Path:
     path = out / TRAJECTORIES_NAME
-    if not is_resumed and path.exists() and path.stat().st_size:
+    has_results = path.exists() and path.stat().st_size > 0
+    if not is_resumed and (has_results or WaitingMembers(out / WAITING_NAME)):
         raise TrajectoryFileError(
             f"{path} holds results already. Resume that run, or choose another folder."
         )

@@ -15,6 +15,7 @@ from strop.limits import spent_tokens
 from strop.task import Task
 from strop.trajectory import Trajectory
 from strop.types import Sampling, Seats
+from strop.waiting import WaitingMembers
 from strop.watchdog import Watchdog
 
 
@@ -95,8 +96,7 @@ class _Budget:
         failure = trajectory.failure
         if failure is None:
             return
-        if failure.type == ModelAuthError.__name__:
-            raise RunStoppedError(f"No attempt can succeed: {failure.message}")
+        _check_access(trajectory)
         self._causes[f"{failure.type}: {failure.message}"] += 1
         failed = self._causes.total()
         limit = self._plan.max_failure_share * self._attempt_count
@@ -116,6 +116,8 @@ class Finished:
     members: dict[Attempt, list[Trajectory]] = field(default_factory=dict)
     """By group, the members of groups that are not whole: what the missing ones are compared
     with. Only kept where members are compared."""
+    waiting: dict[Attempt, Trajectory] = field(default_factory=dict)
+    """Members that were made and not handed over: their group was not compared yet."""
 
     def add(self, trajectory: Trajectory, *, group_size: int, is_compared: bool) -> None:
         """Count an attempt as made."""
@@ -135,6 +137,7 @@ async def run(
     *,
     on_trajectory: Callable[[Trajectory], None],
     finished: Finished | None = None,
+    waiting: WaitingMembers | None = None,
 ) -> None:
     """Make every attempt of a plan once.
 
@@ -147,12 +150,15 @@ async def run(
         plan: What to run.
         on_trajectory: Called on the event loop with each trajectory as it ends.
         finished: What an earlier run made, when one is resumed.
+        waiting: Keeps members until their group is compared; None loses them with the run.
 
     Raises:
         RunStoppedError: Authentication failed, or the failure budget is spent.
     """
     environment.allow_concurrency(plan.concurrency)
     work = _Work(environment, model, plan, on_trajectory, finished or Finished())
+    if plan.group_size > 1:
+        work.waiting = waiting
     try:
         with Watchdog():
             async with asyncio.TaskGroup() as workers:
@@ -179,7 +185,9 @@ class _Work:
         self._plan = plan
         self._on_trajectory = on_trajectory
         self._finished = finished.attempts
+        self._made = dict(finished.waiting)
         self._open_groups = {group: list(each) for group, each in finished.members.items()}
+        self.waiting: WaitingMembers | None = None
         self._attempts = plan.attempts(environment)
         self._budget = _Budget(plan)
         self._token_count = 0
@@ -190,6 +198,10 @@ class _Work:
         for task, attempt in self._attempts:
             if attempt in self._finished:
                 continue
+            made = self._made.pop(attempt, None)
+            if made is not None:
+                await self._compare(made, task)
+                continue
             if not self._may_begin(attempt):
                 return
             trajectory = await self._environment.rollout(
@@ -197,7 +209,14 @@ class _Work:
             )
             if self._plan.token_budget is not None:
                 self._token_count += spent_tokens(trajectory)
-            await self._take(trajectory)
+            if self._environment.has_group_rewards:
+                # What no other member will succeed at is to be made again, and not kept.
+                _check_access(trajectory)
+                if self.waiting is not None:
+                    self.waiting.keep(trajectory)
+                await self._compare(trajectory, task)
+            else:
+                self._hand_over(trajectory)
             # A model without latency never waits: give a cancel its turn.
             await asyncio.sleep(0)
 
@@ -212,22 +231,39 @@ class _Work:
             self._environment.has_group_rewards and attempt.group == self._begun
         )
 
-    async def _take(self, trajectory: Trajectory) -> None:
-        if not self._environment.has_group_rewards:
-            self._hand_over(trajectory)
-            return
+    async def _compare(self, trajectory: Trajectory, task: Task) -> None:
+        """Add a member to its group, and score the group once it is whole."""
         group = trajectory.attempt.group
         members = self._open_groups.setdefault(group, [])
         members.append(trajectory)
-        if len(members) == self._plan.group_size:
-            del self._open_groups[group]
-            for member in await self._environment.score_group(members):
-                if member.attempt not in self._finished:
-                    self._hand_over(member)
+        if len(members) < self._plan.group_size:
+            return
+        del self._open_groups[group]
+        whole = [_with_reference(member, task) for member in members]
+        for member in await self._environment.score_group(whole):
+            if member.attempt not in self._finished:
+                self._hand_over(member)
+        if self.waiting is not None:
+            self.waiting.drop(group)
 
     def _hand_over(self, trajectory: Trajectory) -> None:
         self._on_trajectory(trajectory)
         self._budget.charge(trajectory)
+
+
+def _check_access(trajectory: Trajectory) -> None:
+    failure = trajectory.failure
+    if failure is not None and failure.type == ModelAuthError.__name__:
+        raise RunStoppedError(f"No attempt can succeed: {failure.message}")
+
+
+def _with_reference(member: Trajectory, task: Task) -> Trajectory:
+    """The same member, comparable also where its file keeps references secret."""
+    own = member.task
+    if own.reference is not None or task.reference is None:
+        return member
+    whole = Task(own.key, own.prompt, task.reference, own.metadata, own.split)
+    return replace(member, task=whole)
 
 
 def _named_draws(

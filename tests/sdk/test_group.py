@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from strop import (
     Attempt,
+    Completion,
     Environment,
     RunPlan,
     ScriptedModel,
@@ -19,8 +21,8 @@ from strop import (
     read_trajectories,
     reward,
 )
-from strop.errors import SettingsError
-from strop.evaluation import TRAJECTORIES_NAME
+from strop.errors import ModelAuthError, RunStoppedError, SettingsError
+from strop.evaluation import TRAJECTORIES_NAME, WAITING_NAME
 
 TASK = Task("1", "Say a number.", split="train")
 
@@ -159,3 +161,63 @@ async def test_a_run_compares_its_groups_and_a_resumed_one_too(tmp_path: Path) -
     assert rewards("cut") == rewards("whole")
     assert len(rewards("cut")) == 24
     assert resumed.mean_reward == pytest.approx(whole.mean_reward)
+
+
+class Numbered(ScriptedModel):
+    """A model that counts its completions and stops the run after some of them."""
+
+    def __init__(self, stop_after: int) -> None:
+        super().__init__(dice)
+        self.count = 0
+        self._stop_after = stop_after
+
+    async def complete(self, *arguments: Any) -> Completion:
+        if self.count == self._stop_after:
+            raise ModelAuthError("No further completion.")
+        self.count += 1
+        return await super().complete(*arguments)
+
+
+@group_reward(name="is_answer", weight=1)
+def is_answer(trajectories: Sequence[Trajectory]) -> list[float]:
+    return [float(each.task.reference == "the answer") for each in trajectories]
+
+
+@pytest.mark.parametrize("has_reference", [True, False])
+@pytest.mark.parametrize("stop_after", [1, 7, 22, 24])
+async def test_a_stopped_run_keeps_every_member_that_was_made(
+    tmp_path: Path, stop_after: int, has_reference: bool
+) -> None:
+    tasks = [Task(str(n), "Say a number.", "the answer") for n in range(6)]
+    plan = RunPlan(group_size=4, concurrency=5)
+    path = tmp_path / TRAJECTORIES_NAME
+    made: dict[Attempt, float] = {}
+
+    async def go_on(model: Numbered, *, is_resumed: bool) -> None:
+        environment = Environment(tasks=tasks, rewards=[number, is_highest, is_answer])
+        await evaluate(
+            environment,
+            model,
+            plan,
+            out=tmp_path,
+            is_resumed=is_resumed,
+            has_reference=has_reference,
+        )
+
+    first = Numbered(stop_after)
+    with pytest.raises(RunStoppedError) if stop_after < 24 else nullcontext():
+        await go_on(first, is_resumed=False)
+    for file in [path, *(tmp_path / WAITING_NAME).glob("*")]:
+        made |= {member.attempt: member.started_at_s for member in read_trajectories(file)}
+    begun = path.read_bytes()
+    second = Numbered(1_000)
+    await go_on(second, is_resumed=True)
+
+    results = read_trajectories(path)
+    assert path.read_bytes().startswith(begun)
+    assert len(made) == first.count
+    assert len({t.attempt for t in results}) == len(results) == 24
+    assert {t.attempt: t.started_at_s for t in results}.items() >= made.items()
+    assert second.count == 24 - first.count
+    assert {t.rewards["is_answer"].value for t in results} == {1.0}
+    assert not (tmp_path / WAITING_NAME).exists()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from strop.trajectory_file import read_trajectories
+from strop.trajectory_file import TrajectoryReader, read_trajectories
 from tests.sdk.cli.command import STROP, on_terminal, strop
 
 CODE = """
@@ -200,15 +200,20 @@ def test_a_run_that_is_killed_fifty_times_is_resumed_exactly(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("site")
-def test_a_run_that_is_killed_is_resumed_exactly(tmp_path: Path) -> None:
-    _kill_and_resume(tmp_path, kill_count=4)
+@pytest.mark.parametrize("is_compared", [False, True])
+def test_a_run_that_is_killed_is_resumed_exactly(tmp_path: Path, is_compared: bool) -> None:
+    _kill_and_resume(tmp_path, kill_count=4, is_compared=is_compared)
 
 
-def _kill_and_resume(folder: Path, kill_count: int) -> None:
+def _kill_and_resume(folder: Path, kill_count: int, *, is_compared: bool = False) -> None:
     """50 tasks x 4 attempts of a model that takes its time, killed again and again."""
     slow = folder / "slow.py"
-    slow.write_text(textwrap.dedent(SLOW_RUN.format(out=str(folder / "out"))))
+    slow.write_text(
+        textwrap.dedent(SLOW_RUN.format(out=str(folder / "out"), is_compared=is_compared))
+    )
     path = folder / "out" / "trajectories.jsonl"
+    waiting = folder / "out" / "waiting"
+    made: dict[Any, float] = {}
     finished = b""
     kills = 0
     while True:
@@ -229,7 +234,12 @@ def _kill_and_resume(folder: Path, kill_count: int) -> None:
         content = path.read_bytes()
         assert content.startswith(finished)
         finished = content[: content.rfind(b"\n") + 1]
+        members = [each for file in waiting.glob("*") for each in TrajectoryReader(file)]
+        made |= {each.attempt: each.started_at_s for each in members}
     trajectories = read_trajectories(path)
+    assert bool(made) == is_compared
+    assert {each.attempt: each.started_at_s for each in trajectories}.items() >= made.items()
+    assert not waiting.exists()
     assert path.read_bytes().startswith(finished)
     assert len(trajectories) == len({each.attempt for each in trajectories}) == 200
 
@@ -238,15 +248,23 @@ SLOW_RUN = """
     import asyncio
     from pathlib import Path
     import strop
+    from strop.rubric import Rubric
     from first_env import load_environment
 
     async def answer(messages, tools, rng):
         await asyncio.sleep(rng.random() * 0.05)
         return messages[0].text[::-1]
 
+    @strop.group_reward(weight=0.0)
+    def place(members):
+        return list(range(len(members)))
+
     plan = strop.RunPlan(split="train", task_count=50, group_size=4, concurrency=8)
+    environment = load_environment()
+    if {is_compared}:
+        environment.rubric = Rubric([*environment.rubric.rewards, place])
     asyncio.run(strop.evaluate(
-        load_environment(), strop.ScriptedModel(answer), plan, out=Path({out!r}), is_resumed=True
+        environment, strop.ScriptedModel(answer), plan, out=Path({out!r}), is_resumed=True
     ))
 """
 
