@@ -22,6 +22,8 @@ _INSIDE = Path(__file__).with_name("inside")
 _IMPORT = "from strop.sandbox.inside.values import decode, encode\n"
 _LARGEST_LINE_BYTES = 16 << 20
 _OVERHEAD_S = 5.0
+_SHOWN_CHARS = 500
+"""Of a wrong output, in a verdict's message."""
 
 JudgeStatus: TypeAlias = Literal["passed", "failed", "error", "timeout"]
 ScoringIsolation: TypeAlias = Literal["separate", "shared"]
@@ -95,7 +97,9 @@ def _compare(
         return _verdict_of(result)
     if result.is_truncated:
         return Verdict("failed", f"wrote {result.stdout_bytes} bytes, more than are compared")
-    return Verdict("passed" if is_same(result.stdout, expected) else "failed")
+    if is_same(result.stdout, expected):
+        return Verdict("passed")
+    return Verdict("failed", f"wrote {result.text[:_SHOWN_CHARS]!r}")
 
 
 def _verdict_of(result: ExecResult) -> Verdict:

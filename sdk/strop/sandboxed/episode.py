@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from strop.episode import Episode
 from strop.errors import EnvironmentFaultError, EpisodeUseError
@@ -28,6 +28,10 @@ class SandboxEpisode(Episode):
     Overrides of `setup` begin with ``await super().setup()``, those of `close` end with
     ``await super().close()``.
     """
+
+    has_workspace: ClassVar[bool] = True
+    """Whether the model acts in a sandbox. False where code is only judged: then `setup` opens
+    none, and judging goes through `backend`."""
 
     _workspace: Workspace | None = None
 
@@ -77,6 +81,8 @@ class SandboxEpisode(Episode):
         capabilities = self.backend.capabilities
         self.isolation = f"{capabilities.isolation.name.lower()} ({self.backend.name})"
         self.outcome["sandbox"] = self._record()
+        if not self.has_workspace:
+            return
         try:
             self._workspace = await self._open()
             if self.source is None:

@@ -50,6 +50,7 @@ async def test_a_program_is_judged_by_its_output_for_each_case(spaces: Backend) 
     verdicts = await judge_output(spaces, code, cases)
 
     assert [verdict.status for verdict in verdicts] == ["passed", "passed", "failed", "error"]
+    assert verdicts[2].message == r"wrote '0\n'"
     assert "ValueError" in verdicts[3].message
 
 

@@ -78,6 +78,14 @@ print(Point(1), typing.get_type_hints(Point))
     assert one.text != other.text, "both drew the same random number"
 
 
+async def test_a_set_of_texts_has_the_same_order_in_every_process(spaces: Backend) -> None:
+    code = "import sys; print({str(n) for n in range(40)}, sys.flags.no_user_site, sys.path[0])"
+    first = await spaces.run(code)
+    async with await open_tier(TIERS[0]) as other:
+        assert (await other.run(code)).stdout == first.stdout
+    assert first.text.endswith(" 1 /box\n"), first.text
+
+
 async def test_variables_come_from_the_caller_and_never_from_the_host(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import strop
-from strop import Message, ScriptedModel, Trajectory, reward, tool
+from strop import Completion, End, Message, ScriptedModel, Trajectory, reward, tool
 from strop.errors import EnvironmentFaultError, EpisodeUseError, SandboxError, SettingsError
 from strop.models.scripted import Reply, call, turn_of
 from strop.sandbox import Backend, Level, SandboxSpec
@@ -369,3 +369,29 @@ async def test_an_override_that_forgets_the_setup_is_told(backend: Backend) -> N
     assert "not open" in trajectory.failure.message
     with pytest.raises(EnvironmentFaultError, match="not open"):
         _ = make_environment(backend).backend
+
+
+class Judged(SandboxEpisode):
+    """Runs what the model wrote, in a sandbox that ends with it."""
+
+    has_workspace = False
+
+    async def respond(self, completion: Completion) -> End:
+        self.outcome["printed"] = (await self.backend.run(completion.text)).text
+        return End()
+
+
+async def test_an_episode_that_only_judges_opens_no_sandbox(backend: Backend) -> None:
+    environment = make_environment(backend, episode=Judged)
+    environment.tools = ()
+    async with environment:
+        model = ScriptedModel.constant("print(6 * 7)")
+        trajectory = await environment.rollout(TASKS[0], model)
+        async with environment.start(TASKS[0]) as episode:
+            assert isinstance(episode, Judged)
+            with pytest.raises(EpisodeUseError, match="no sandbox"):
+                _ = episode.workspace
+
+    assert trajectory.outcome["printed"] == "42\n"
+    assert trajectory.isolation == f"namespace ({backend.name})"
+    assert "sandbox" in trajectory.outcome

@@ -166,9 +166,11 @@ def _make_scratch(interpreter: Interpreter) -> str:
 def _spawn(interpreter: Interpreter, far: socket.socket, log: int) -> subprocess.Popen[bytes]:
     user = interpreter.user
     return subprocess.Popen(
-        [interpreter.python, "-I", "-S", "-c", _BOOT, _SDK, str(far.fileno())],
+        # Not -I, which would not let the hashes be set: code that prints a set prints the same
+        # in every process.
+        [interpreter.python, "-P", "-s", "-S", "-c", _BOOT, _SDK, str(far.fileno())],
         pass_fds=[far.fileno()],
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"},
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"},
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
