@@ -21,6 +21,7 @@ from strop_hub.http.proxies import ProxyMiddleware
 from strop_hub.http.rate_limit import RateLimitMiddleware
 from strop_hub.http.read_only import ReadOnlyMiddleware
 from strop_hub.http.reads import ReadsMiddleware
+from strop_hub.http.target import TargetMiddleware
 from strop_hub.hub import Hub, in_thread
 from strop_hub.index.app import IndexApp
 from strop_hub.legacy import routes as legacy
@@ -83,6 +84,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(RateLimitMiddleware, per_minute=settings.requests_per_minute)
     app.add_middleware(MetricsMiddleware)
     app.add_middleware(ReadsMiddleware)
+    app.add_middleware(TargetMiddleware)
     app.add_middleware(ProxyMiddleware, trusted=settings.trusted_proxies)
     app.add_middleware(RequestIdMiddleware, version=version("strop"))
     return app

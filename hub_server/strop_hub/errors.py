@@ -1,6 +1,6 @@
 """Errors that a client may cause, each with its own status and stable code.
 
-Services raise these; `strop_hub.app` renders them as problem+json. Routes never catch them.
+Services raise these; `strop_hub.http.problems` renders them. Routes never catch them.
 """
 
 from collections.abc import Mapping
@@ -185,6 +185,20 @@ class MalformedBodyError(InvalidRequestError):
     title = "The body cannot be read"
 
 
+class TwoLengthsError(MalformedBodyError):
+    """A body with two lengths, of which a proxy may have believed the other.
+
+    The connection ends, so that what follows is never taken for a request. Source: RFC 9112, 6.1.
+    """
+
+    title = "The body has two lengths"
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The end of the connection."""
+        return {"Connection": "close"}
+
+
 class DigestMismatchError(InvalidRequestError):
     """The bytes that came are not those that were announced."""
 
@@ -250,6 +264,35 @@ class RangeNotSatisfiableError(HubError):
     status = 416
     code = "range_not_satisfiable"
     title = "Range not satisfiable"
+
+
+class LaterError(HubError):
+    """Refused for now; the client is told when to come back."""
+
+    def __init__(self, detail: str, *, wait_s: int) -> None:
+        super().__init__(detail)
+        self.wait_s = wait_s
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """When to come back."""
+        return {"Retry-After": str(self.wait_s)}
+
+
+class RateLimitedError(LaterError):
+    """A token or an address sends more requests than the hub allows."""
+
+    status = 429
+    code = "rate_limited"
+    title = "Too many requests"
+
+
+class ReadOnlyError(LaterError):
+    """The operator lets nobody change anything now."""
+
+    status = 503
+    code = "read_only"
+    title = "The hub is read-only"
 
 
 class StorageUnavailableError(HubError):

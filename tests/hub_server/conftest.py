@@ -23,6 +23,7 @@ _ON_SERVERS_DAILY = {
     "test_environments",
     "test_index",
     "test_load",
+    "test_impossible_text",
 }
 """Modules whose subject is what a database and a store must hold."""
 

@@ -8,12 +8,15 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from strop.hub.wire import HUB_HEADER, REQUEST_ID_HEADER
-from strop_hub.http.problems import internal_problem, two_lengths_problem
+from strop_hub.errors import HubError, TwoLengthsError
+from strop_hub.http.problems import refusal
 from strop_hub.http.request_scope import REQUEST_ID
 
 logger = logging.getLogger(__name__)
 
 _FORM = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_FAULT = "the hub failed; its log tells more under this request's id"
+_TWO_LENGTHS = "the request has both Content-Length and Transfer-Encoding. Send one of them."
 
 
 class RequestIdMiddleware:
@@ -47,7 +50,7 @@ class RequestIdMiddleware:
             await send(message)
 
         if _has_two_lengths(scope):
-            await two_lengths_problem(request_id)(scope, receive, send_known)
+            await refusal(TwoLengthsError(_TWO_LENGTHS), request_id)(scope, receive, send_known)
             return
         try:
             await self.app(scope, receive, send_known)
@@ -55,7 +58,7 @@ class RequestIdMiddleware:
             logger.exception("request %s failed: %s %s", request_id, scope["method"], scope["path"])
             if is_started:
                 raise
-            await internal_problem(request_id)(scope, receive, send_known)
+            await refusal(HubError(_FAULT), request_id)(scope, receive, send_known)
 
 
 def _has_two_lengths(scope: Scope) -> bool:

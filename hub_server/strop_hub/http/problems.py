@@ -7,7 +7,7 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError
 from starlette.exceptions import HTTPException
 
 from strop.errors import InvalidRefError
@@ -17,7 +17,6 @@ from strop_hub.auth import Caller
 from strop_hub.errors import (
     HubError,
     InvalidRequestError,
-    MalformedBodyError,
     MovedError,
     StorageUnavailableError,
     TooLargeError,
@@ -36,50 +35,29 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(InvalidRefError, _render_invalid_ref)
     app.add_exception_handler(RequestValidationError, _render_invalid_request)
     app.add_exception_handler(HTTPException, _render_http)
+    app.add_exception_handler(DataError, _render_impossible_text)
+    app.add_exception_handler(UnicodeEncodeError, _render_impossible_text)
     app.add_exception_handler(DBAPIError, _render_database_fault)
 
 
-def internal_problem(request_id: str) -> Response:
-    """What a caller is told about a fault of the hub itself."""
-    return _respond(
-        Problem(
-            title="Internal error",
-            status=500,
-            detail="the hub failed; its log tells more under this request's id",
-            code="internal",
-            request_id=request_id,
-        )
-    )
-
-
-def two_lengths_problem(request_id: str) -> Response:
-    """The refusal of a body with two lengths, of which a proxy may have believed the other.
-
-    The connection ends, so that what follows is never taken for a request. Source: RFC 9112, 6.1.
-    """
+def refusal(error: HubError, request_id: str | None) -> Response:
+    """An error as a response, with the headers that belong to it."""
     problem = Problem(
-        title="The body has two lengths",
-        status=400,
-        detail="the request has both Content-Length and Transfer-Encoding. Send one of them.",
-        code=MalformedBodyError.code,
+        title=error.title,
+        status=error.status,
+        detail=error.detail,
+        code=error.code,
         request_id=request_id,
+        problems=error.problems,
     )
-    return _respond(problem, {"connection": "close"})
+    return _respond(problem, dict(error.headers))
 
 
 async def _render_refusal(request: Request, error: Any) -> Response:
     if isinstance(error, MovedError) and request.method in ("GET", "HEAD"):
         return _send_on(request, error)
     await _note(request, error)
-    problem = Problem(
-        title=error.title,
-        status=error.status,
-        detail=error.detail,
-        code=error.code,
-        request_id=request.scope.get(REQUEST_ID),
-        problems=error.problems,
-    )
-    return _respond(problem, dict(error.headers))
+    return refusal(error, request.scope.get(REQUEST_ID))
 
 
 def _send_on(request: Request, error: MovedError) -> Response:
@@ -117,6 +95,12 @@ async def _render_http(request: Request, error: Any) -> Response:
         request_id=request.scope.get(REQUEST_ID),
     )
     return _respond(problem, dict(error.headers or {}))
+
+
+async def _render_impossible_text(request: Request, _error: Any) -> Response:
+    # What one database keeps and the other refuses: NUL, lone surrogates, numbers beyond 64 bits.
+    detail = "the request has a text or a number that no database keeps. Write it without NUL"
+    return await _render_refusal(request, InvalidRequestError(detail))
 
 
 async def _render_database_fault(request: Request, error: Any) -> Response:

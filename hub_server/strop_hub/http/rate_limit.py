@@ -8,11 +8,10 @@ import time
 from collections import OrderedDict
 from math import ceil
 
-from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from strop.hub.wire import PROBLEM_TYPE, Problem
-from strop_hub.errors import HubError
+from strop_hub.errors import RateLimitedError
+from strop_hub.http.problems import refusal
 from strop_hub.http.request_scope import REQUEST_ID
 
 MAX_CALLERS = 100_000
@@ -20,14 +19,6 @@ _BURST_S = 10
 """A caller that was quiet may spend what this many seconds allow at once."""
 
 _EXEMPT = frozenset({"/healthz", "/readyz", "/metrics"})
-
-
-class RateLimitedError(HubError):
-    """A token or an address sends more requests than the hub allows."""
-
-    status = 429
-    code = "rate_limited"
-    title = "Too many requests"
 
 
 class RateLimitMiddleware:
@@ -49,9 +40,10 @@ class RateLimitMiddleware:
             await self.app(scope, receive, send)
             return
         error = RateLimitedError(
-            f"more than {self._per_s * 60:.0f} requests a minute. Repeat in {wait_s} s."
+            f"more than {self._per_s * 60:.0f} requests a minute. Repeat in {wait_s} s.",
+            wait_s=wait_s,
         )
-        await refusal(error, scope, wait_s)(scope, receive, send)
+        await refusal(error, scope.get(REQUEST_ID))(scope, receive, send)
 
     def _take(self, caller: object) -> int:
         """Take one request from a caller's allowance; seconds to wait when there is none."""
@@ -63,20 +55,6 @@ class RateLimitMiddleware:
         if len(self._callers) > MAX_CALLERS:
             self._callers.popitem(last=False)
         return 0 if is_allowed else max(1, ceil((1 - left) / self._per_s))
-
-
-def refusal(error: HubError, scope: Scope, wait_s: int) -> Response:
-    """A problem that says when to come back."""
-    problem = Problem(
-        title=error.title,
-        status=error.status,
-        detail=error.detail,
-        code=error.code,
-        request_id=scope.get(REQUEST_ID),
-    )
-    content = problem.model_dump_json().encode()
-    headers = {"retry-after": str(wait_s)}
-    return Response(content, error.status, headers, media_type=PROBLEM_TYPE)
 
 
 def _caller(scope: Scope) -> object:

@@ -3,20 +3,13 @@
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from strop.hub.wire import API_PREFIX
-from strop_hub.errors import HubError
-from strop_hub.http.rate_limit import refusal
+from strop_hub.errors import ReadOnlyError
+from strop_hub.http.problems import refusal
+from strop_hub.http.request_scope import REQUEST_ID
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _ASKED_BY_POST = frozenset({f"{API_PREFIX}/resolve"})
 _WAIT_S = 60
-
-
-class ReadOnlyError(HubError):
-    """The operator lets nobody change anything now."""
-
-    status = 503
-    code = "read_only"
-    title = "The hub is read-only"
 
 
 class ReadOnlyMiddleware:
@@ -35,7 +28,8 @@ class ReadOnlyMiddleware:
             and scope["path"] not in _ASKED_BY_POST
         )
         if is_refused:
-            error = ReadOnlyError("this hub is read-only for now. Repeat the request later.")
-            await refusal(error, scope, _WAIT_S)(scope, receive, send)
+            detail = "this hub is read-only for now. Repeat the request later."
+            error = ReadOnlyError(detail, wait_s=_WAIT_S)
+            await refusal(error, scope.get(REQUEST_ID))(scope, receive, send)
             return
         await self.app(scope, receive, send)

@@ -81,6 +81,27 @@ def test_what_is_no_http_is_answered_with_400_once_and_the_connection_ends(
     assert hub.get("/healthz").status_code == 200
 
 
+@pytest.mark.parametrize("origin", [b"http://hub", b"HTTPS://elsewhere.example:99", b"http://u@h"])
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [(b"/simple/", 200), (b"/healthz?x=1", 200), (b"", 200), (b"?q=maze", 200), (b"/a%2Fb", 404)],
+)
+def test_a_target_with_its_origin_is_read_as_the_path_alone(
+    hub: RunningHub, origin: bytes, path: bytes, status: int
+) -> None:
+    answer = exchange(hub, b"GET " + origin + path + b" HTTP/1.1\r\n" + HEAD + CLOSE + b"\r\n")
+
+    assert statuses(answer) == [status]
+    assert b"elsewhere" not in answer
+
+
+@pytest.mark.parametrize("target", [b"*", b"hub:80", b"http:/simple/", b"ftp://hub/simple/"])
+def test_a_target_in_no_form_of_a_read_is_not_found(hub: RunningHub, target: bytes) -> None:
+    answer = exchange(hub, b"GET " + target + b" HTTP/1.1\r\n" + HEAD + CLOSE + b"\r\n")
+
+    assert statuses(answer) == [404]
+
+
 BAD_CHUNKS = [b"ZZ\r\n{}\r\n0\r\n\r\n", b"-1\r\n{}\r\n", b"2;\0\r\n{}\r\n", b"f" * 40 + b"\r\n{}"]
 
 
