@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from strop.rewards.judge import judge
     from strop.rewards.number import last_number, numeric, parse_number
     from strop.rewards.text import exact, normalize_text
+    from strop.rewards.unit import parse_quantity, parse_unit, plain_text, quantity
 
 _HOMES = {
     "boxed_answer": "boxed",
@@ -18,6 +19,10 @@ _HOMES = {
     "normalize_text": "text",
     "numeric": "number",
     "parse_number": "number",
+    "parse_quantity": "unit",
+    "parse_unit": "unit",
+    "plain_text": "unit",
+    "quantity": "unit",
 }
 
 __all__ = [
@@ -29,6 +34,10 @@ __all__ = [
     "normalize_text",
     "numeric",
     "parse_number",
+    "parse_quantity",
+    "parse_unit",
+    "plain_text",
+    "quantity",
 ]
 
 

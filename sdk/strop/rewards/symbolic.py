@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from strop.errors import RewardError
+from strop.stopwatch import in_queue
 
 _SCRIPT = Path(__file__).with_name("symbolic_worker.py")
 _MEMORY_LIMIT_BYTES = 2 * 1024**3
@@ -84,12 +85,29 @@ class Pool:
     async def are_equal(self, answer: str, reference: str, cpu_limit_s: float) -> bool:
         """See the function of this name."""
         request = Request(answer, reference, cpu_limit_s)
-        loop = asyncio.get_running_loop()
-        reply = await loop.run_in_executor(self._executor, self._ask, request)
+        reply = await self._turn(request)
         problem = reply.get("problem")
         if problem is not None:
             raise RewardError(f"{_shown(answer)} cannot be compared: {problem}.")
         return bool(reply["is_equal"])
+
+    async def _turn(self, request: Request) -> dict[str, object]:
+        loop = asyncio.get_running_loop()
+        has_begun = asyncio.Event()
+
+        def ask() -> dict[str, object]:
+            loop.call_soon_threadsafe(has_begun.set)
+            return self._ask(request)
+
+        asked = loop.run_in_executor(self._executor, ask)
+        try:
+            # Whoever waits for a worker is charged nothing.
+            with in_queue():
+                await has_begun.wait()
+        except BaseException:
+            asked.cancel()
+            raise
+        return await asked
 
     def close(self) -> None:
         """End every worker."""
