@@ -12,6 +12,7 @@ import pytest
 
 from strop import Environment, Task
 from strop.hub.manifest import read_project
+from tests.architecture.sizes import count_lines
 from tests.environments.answers import misjudged, reward_of, solution_of
 from tests.environments.conftest import FOLDER, Load
 
@@ -33,12 +34,8 @@ def test_its_manifest_is_accepted(name: str) -> None:
 
 
 def test_its_code_is_at_most_300_lines(name: str) -> None:
-    lines = [
-        line
-        for path in (FOLDER / name / name).rglob("*.py")
-        for line in path.read_text(encoding="utf-8").splitlines()
-    ]
-    assert sum(bool(line.strip()) for line in lines) <= 300
+    modules = (FOLDER / name / name).rglob("*.py")
+    assert sum(count_lines(path.read_text(encoding="utf-8")) for path in modules) <= 300
 
 
 def test_its_own_tests_pass_from_its_folder(name: str, import_path: str) -> None:
