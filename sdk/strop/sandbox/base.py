@@ -12,7 +12,15 @@ from strop.sandbox.wire import Reply, Request
 MEBIBYTE = 1 << 20
 
 Status: TypeAlias = Literal[
-    "ok", "nonzero", "signal", "timeout", "oom", "output_limit", "disk_full", "cancelled"
+    "ok",
+    "nonzero",
+    "signal",
+    "timeout",
+    "oom",
+    "process_limit",
+    "output_limit",
+    "disk_full",
+    "cancelled",
 ]
 """How code ended. A fault of the sandbox itself is no status: it raises `SandboxError`."""
 

@@ -96,7 +96,7 @@ async def test_a_stopped_sandbox_takes_its_jobs_along(backend: Backend) -> None:
 
 
 def _zygote_of(stub: int) -> int:
-    return meter._children(stub)[0]
+    return meter.children(stub)[0]
 
 
 @pytest.mark.parametrize("victim", ["stub", "zygote", "watcher", "supervisor"])
@@ -110,7 +110,7 @@ async def test_the_death_of_a_process_of_ours_ends_what_depends_on_it(
         run, pids = await _start_tree(backend)
         stub = stub_pids(backend)[0]
         zygote = _zygote_of(stub)
-        workers = meter._children(zygote)
+        workers = meter.children(zygote)
         # The busy supervisor is the one with the most below it.
         supervisor = max(workers, key=lambda pid: len(meter.pids_below(pid)))
         tree = meter.pids_below(supervisor)
@@ -131,7 +131,7 @@ async def test_idle_sandboxes_that_die_are_replaced(tier: Tier) -> None:
     async with await open_tier(tier) as backend:
         await backend.run("")
         for _ in range(3):
-            for worker in meter._children(_zygote_of(stub_pids(backend)[0])):
+            for worker in meter.children(_zygote_of(stub_pids(backend)[0])):
                 # One may have been replaced since it was listed.
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(worker, signal.SIGKILL)

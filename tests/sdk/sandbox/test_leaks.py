@@ -30,7 +30,7 @@ async def _run_often(backend: Backend, count: int) -> dict[str, int]:
     stubs = stub_pids(backend)
     await wait_for_idle(backend)
     gc.collect()
-    zygote = meter._children(stubs[0])[0]
+    zygote = meter.children(stubs[0])[0]
     return {
         "processes": len(meter.pids_below(stubs[0])),
         "descriptors": len(os.listdir("/proc/self/fd")),

@@ -103,13 +103,14 @@ def test_those_who_are_spared_live_on(started: list[subprocess.Popen[bytes]]) ->
     assert not meter._is_dead(spared)
 
 
-def test_threads_of_a_user_are_counted(started: list[subprocess.Popen[bytes]]) -> None:
-    before = meter.count_threads(os.geteuid())
+def test_threads_are_counted(started: list[subprocess.Popen[bytes]]) -> None:
+    before = meter.count_all_threads()
     code = "import threading, time\nfor _ in range(40):\n    threading.Thread(target=time.sleep, "
     code += "args=[60], daemon=True).start()\nprint('up', flush=True)\ntime.sleep(60)"
-    _start(started, code)
+    child = _start(started, code)
 
-    assert meter.count_threads(os.geteuid()) >= before + 20
+    assert meter.measure([child], 1 << 40).thread_count == 41
+    assert meter.count_all_threads() >= before + 20
 
 
 @given(st.lists(st.binary(max_size=20), max_size=10), st.integers(0, 60))

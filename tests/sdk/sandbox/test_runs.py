@@ -206,7 +206,6 @@ async def test_an_unknown_language_is_refused_with_those_that_there_are(spaces: 
         await spaces.run("", "cobol")  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
 async def test_many_inputs_run_apart_from_each_other(backend: Backend) -> None:
     code = """
 import os, sys, time

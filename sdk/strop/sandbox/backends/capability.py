@@ -19,6 +19,10 @@ _IN_NAMESPACES = {
     "disk_bytes": "the size of the sandbox's tmpfs",
     "inode_count": "the inodes of the sandbox's tmpfs",
 }
+_OF_A_SHARED_USER = {
+    "pid_count": "the watchdog, every 50 ms, which ends the run; RLIMIT_NPROC counts the whole "
+    "user and is only a last stop"
+}
 _KERNEL_MEMORY = (
     "buffers of pipes and sockets are counted only by a control group; they are bounded by "
     "`open_file_count` times `pid_count`"
@@ -48,7 +52,7 @@ def of_tier(tier: Tier) -> Capabilities:
     if tier == "landlock":
         return Capabilities(
             isolation=Level.LANDLOCK,
-            enforced={**_EVERYWHERE, "pid_count": "RLIMIT_NPROC, which counts the whole user"},
+            enforced={**_EVERYWHERE, **_OF_A_SHARED_USER},
             not_enforced={
                 **open_ends,
                 "user": "unless started as root, code has the user of this process; other "
@@ -61,7 +65,7 @@ def of_tier(tier: Tier) -> Capabilities:
         )
     return Capabilities(
         isolation=Level.NONE,
-        enforced={**_EVERYWHERE, "pid_count": "RLIMIT_NPROC, which counts the whole user"},
+        enforced={**_EVERYWHERE, **_OF_A_SHARED_USER},
         not_enforced={**open_ends, "isolation": "none: code can do all that this process can"},
         networks=frozenset({"host"}),
         has_snapshots=True,

@@ -14,8 +14,8 @@ from strop.sandbox.zygote import meter, untrusted
 from strop.sandbox.zygote.supervisor import Run, measure, read_trouble, report, send, supervise_one
 from strop.sandbox.zygote.watch import Streams, Watch
 
-_COMING_AND_GOING = 8
-"""How many of our own processes may start while a run lives, in tiers that share the user."""
+_OTHERS_COUNT = 4096
+"""How many threads of others may start while a run lives, in tiers that share the user."""
 
 
 def supervise(run: Run) -> None:
@@ -37,10 +37,14 @@ def supervise(run: Run) -> None:
 
 
 def _real_limits(run: Run) -> dict[str, float]:
-    """Raise the limit on processes by those that the kernel counts beside this run's."""
+    """Where the kernel counts all processes of a user, leave its limit as a last stop.
+
+    There the watch counts the run's own. The kernel's limit may not be lower than what the user
+    has, in whatever namespace, and may yet start: forks would fail that nothing forbids.
+    """
     ground, limits = run.place.ground, dict(run.request.limits)
     if not ground.has_namespaces and not ground.switches_user:
-        limits["pid_count"] += meter.count_threads(run.place.uid) + _COMING_AND_GOING
+        limits["pid_count"] += meter.count_all_threads() + _OTHERS_COUNT
     return limits
 
 

@@ -3,12 +3,15 @@
 import os
 import signal
 import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
-_KILL_S = 2.0
+_KILL_S = 10.0
+_FEW = 8
+"""So many are killed one by one; more are stopped first, see `kill_listed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,8 @@ class Usage:
     memory_bytes: int
     cpu_s: float
     """Of living ones, and of those dead that a living one has waited for."""
+    thread_count: int = 0
+    """Of all together; each process has at least one."""
 
 
 def pids_below(root: int | None) -> list[int]:
@@ -31,13 +36,14 @@ def pids_below(root: int | None) -> list[int]:
     found: list[int] = []
     waiting = [root]
     while waiting:
-        children = _children(waiting.pop())
-        found += children
-        waiting += children
+        below = children(waiting.pop())
+        found += below
+        waiting += below
     return found
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """List a process's own children, of whichever of its threads."""
     found: list[int] = []
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -51,16 +57,17 @@ def measure(pids: list[int], limit_bytes: int) -> Usage:
     Resident pages are counted first, which is quick and too much: pages that processes share
     count once for each. Only where that sum passes `limit_bytes` are shared pages divided.
     """
-    pages, ticks = 0, 0
+    pages, ticks, threads = 0, 0, 0
     for pid in pids:
         fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
         if len(fields) > 21:
             ticks += sum(int(word) for word in fields[11:15])
             pages += int(fields[21])
+            threads += max(1, int(fields[17]))
     memory = pages * _PAGE_BYTES
     if memory > limit_bytes:
         memory = sum(_own_bytes(pid) for pid in pids)
-    return Usage(memory, ticks / _TICKS)
+    return Usage(memory, ticks / _TICKS, threads)
 
 
 def _own_bytes(pid: int) -> int:
@@ -83,15 +90,10 @@ def _read(path: str) -> bytes:
         return b""
 
 
-def count_threads(uid: int) -> int:
-    """Count a user's threads on the whole machine, as the kernel's limit on processes does."""
-    count = 0
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with suppress(OSError):
-                if os.stat(f"/proc/{name}").st_uid == uid:
-                    count += len(os.listdir(f"/proc/{name}/task"))
-    return count
+def count_all_threads() -> int:
+    """Count the threads of the whole machine, whoever's they are."""
+    fields = _read("/proc/loadavg").split()
+    return int(fields[3].partition(b"/")[2]) if len(fields) > 3 else 0
 
 
 def kill_below(root: int | None, spared: frozenset[int] = frozenset()) -> bool:
@@ -104,16 +106,45 @@ def kill_below(root: int | None, spared: frozenset[int] = frozenset()) -> bool:
     Returns:
         Whether none is left.
     """
+    return kill_listed(lambda: [pid for pid in pids_below(root) if pid not in spared])
+
+
+def kill_listed(list_pids: Callable[[], list[int]]) -> bool:
+    """Kill every process that `list_pids` gives, again and again until it gives none that lives.
+
+    Of many, all are stopped before one is killed: among processes that fork as fast as they can,
+    each that dies makes room for the next.
+
+    Returns:
+        Whether none is left.
+    """
     end = time.monotonic() + _KILL_S
     while time.monotonic() < end:
-        rest = [pid for pid in pids_below(root) if pid not in spared and not _is_dead(pid)]
-        for pid in rest:
-            with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        rest = [pid for pid in list_pids() if not _is_dead(pid)]
         if not rest:
             return True
+        if len(rest) > _FEW:
+            rest = _stop(list_pids, end)
+        _signal(rest, signal.SIGKILL)
         time.sleep(0.0005)
     return False
+
+
+def _stop(list_pids: Callable[[], list[int]], end: float) -> list[int]:
+    """Stop all until a list has no new one; give that list."""
+    stopped: set[int] = set()
+    pids = list_pids()
+    while (new := [pid for pid in pids if pid not in stopped]) and time.monotonic() < end:
+        _signal(new, signal.SIGSTOP)
+        stopped.update(new)
+        pids = list_pids()
+    return pids
+
+
+def _signal(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with suppress(OSError):
+            os.kill(pid, number)
 
 
 def _is_dead(pid: int) -> bool:
@@ -122,7 +153,7 @@ def _is_dead(pid: int) -> bool:
 
 def reap_orphans(spared: frozenset[int]) -> None:
     """Collect dead children; the exit status of `spared` is left for others to read."""
-    for pid in _children(os.getpid()):
+    for pid in children(os.getpid()):
         if pid not in spared and _is_dead(pid):
             with suppress(OSError):
                 os.waitpid(pid, os.WNOHANG)

@@ -151,11 +151,13 @@ class Pool:
     def _end_orphans(self) -> None:
         """Without namespaces: end what a worker that was killed has left behind."""
         ours = {*self._idle.values(), *self._busy}
-        for pid in meter.pids_below(os.getpid()):
-            if pid not in ours and _parent(pid) == os.getpid():
-                for victim in (pid, *meter.pids_below(pid)):
-                    with suppress(OSError):
-                        os.kill(victim, signal.SIGKILL)
+        me = os.getpid()
+
+        def orphans() -> list[int]:
+            tops = [pid for pid in meter.children(me) if pid not in ours]
+            return [pid for top in tops for pid in (top, *meter.pids_below(top))]
+
+        meter.kill_listed(orphans)
 
     def _leave(self) -> NoReturn:
         """Leave; the kernel, or without namespaces this process, ends all that is left."""
@@ -163,14 +165,6 @@ class Pool:
             meter.kill_below(os.getpid())
             remove(self._ground.scratch)
         os._exit(0)
-
-
-def _parent(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except (OSError, IndexError, ValueError):
-        return 0
 
 
 def remove(folder: str) -> None:

@@ -23,6 +23,7 @@ _STATUS_OF_LIMIT = {
     "wall_s": "timeout",
     "cpu_s": "timeout",
     "memory_bytes": "oom",
+    "pid_count": "process_limit",
     "output_bytes": "output_limit",
     "file_bytes": "disk_full",
     "disk_bytes": "disk_full",
@@ -171,7 +172,8 @@ def measure(run: Run) -> meter.Usage:
     """Add up what all of a run use."""
     used = meter.measure(meter.pids_below(run.root), int(run.request.limits["memory_bytes"]))
     dead = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return meter.Usage(used.memory_bytes, used.cpu_s + dead.ru_utime + dead.ru_stime)
+    cpu_s = used.cpu_s + dead.ru_utime + dead.ru_stime
+    return meter.Usage(used.memory_bytes, cpu_s, used.thread_count)
 
 
 def _signal_group(pid: int, number: int) -> None:

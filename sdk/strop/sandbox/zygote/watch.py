@@ -251,6 +251,8 @@ class Watch:
             self.ended_by = "memory_bytes"
         elif self.cpu_s > self._limits["cpu_s"]:
             self.ended_by = "cpu_s"
+        elif used.thread_count > self._limits["pid_count"]:
+            self.ended_by = "pid_count"
 
     def close(self) -> None:
         """Close stdin if the run has not taken all of it."""

@@ -1,0 +1,123 @@
+"""The bound on processes is each run's own, whatever else its user has running."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from strop.sandbox import Backend, SandboxSpec
+from strop.sandbox.zygote import meter
+from tests.sdk.sandbox.conftest import SYSTEM_PYTHON, TIGHT, Tier, wait_for_idle
+
+MANY = 100
+_CROWD = f"""
+import os, threading, time
+for _ in range({MANY}):
+    if os.fork() == 0:
+        time.sleep(600)
+        os._exit(0)
+for _ in range({MANY}):
+    threading.Thread(target=time.sleep, args=[600], daemon=True).start()
+print("up", flush=True)
+time.sleep(600)
+"""
+_FORK = "for i in 1 2 3 4 5 6 7 8; do (exit 0) & done; wait; echo forked"
+# Threads reserve far more memory than they use.
+PATIENT = replace(TIGHT, wall_s=60.0, cpu_s=30.0, address_space_bytes=0)
+
+
+class Crowd:
+    """Processes and threads of one user, far more than a sandbox may have."""
+
+    def __init__(self, user: int) -> None:
+        self._user = user
+        self._leader: subprocess.Popen[bytes] | None = None
+
+    def gather(self) -> None:
+        is_ours = self._user == 0
+        self._leader = subprocess.Popen(
+            [sys.executable if is_ours else SYSTEM_PYTHON, "-I", "-S", "-c", _CROWD],
+            stdout=subprocess.PIPE,
+            user=None if is_ours else self._user,
+            cwd="/",
+        )
+        assert self._leader.stdout is not None
+        assert self._leader.stdout.readline() == b"up\n"
+
+    def disperse(self) -> None:
+        if self._leader is not None:
+            meter.kill_below(self._leader.pid)
+            self._leader.kill()
+            self._leader.communicate()
+
+
+@pytest.fixture
+def crowd(tier: Tier) -> Iterator[Crowd]:
+    others = Crowd(tier.uid)
+    yield others
+    others.disperse()
+
+
+async def test_a_user_who_has_many_processes_can_still_use_a_sandbox(
+    backend: Backend, crowd: Crowd
+) -> None:
+    crowd.gather()
+
+    results = [await backend.exec(_FORK), *await backend.run_many(_FORK, [b"", b""], "bash")]
+
+    assert [result.text for result in results] == ["forked\n"] * 3, results
+
+
+async def test_processes_that_the_user_starts_later_do_no_harm_either(
+    backend: Backend, crowd: Crowd
+) -> None:
+    async with await backend.create(SandboxSpec(limits=TIGHT)) as sandbox:
+        job = await sandbox.start(f"read go; {_FORK}")
+        crowd.gather()
+        await job.write(b"go\n")
+
+        assert await job.read_line() == b"forked\n"
+        assert (await job.wait()).is_ok
+
+
+BOMBS = {
+    "processes": "import os, time\nfor _ in range(200):\n    if os.fork() == 0: time.sleep(600)\n"
+    "time.sleep(600)",
+    "threads": "import threading, time\nfor _ in range(200):\n"
+    "    threading.Thread(target=time.sleep, args=[600], daemon=True).start()\n"
+    "time.sleep(600)",
+    "processes that hide": "import os, time\nfor _ in range(200):\n    if os.fork() == 0:\n"
+    "        os.setsid()\n        if os.fork(): os._exit(0)\n        time.sleep(600)\n"
+    "    elif os.wait()[1]: raise BlockingIOError\ntime.sleep(600)",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+async def test_more_processes_than_allowed_are_refused_or_end_the_run(
+    backend: Backend, tier: Tier, bomb: str
+) -> None:
+    result = await backend.run(BOMBS[bomb], limits=PATIENT)
+    await wait_for_idle(backend, most_s=60.0)
+
+    has_own_count = tier.has_namespaces or tier.uid == 0
+    if has_own_count:
+        assert result.status == "nonzero"
+        assert "BlockingIOError" in result.error_text or "new thread" in result.error_text
+    else:
+        assert (result.status, result.limit) == ("process_limit", "pid_count")
+        assert result.wall_s < PATIENT.wall_s / 2
+    assert (await backend.exec(_FORK)).text == "forked\n"
+
+
+async def test_as_many_processes_as_allowed_are_no_offence(backend: Backend) -> None:
+    code = (
+        "import os, threading, time\nfor _ in range(10):\n"
+        "    if os.fork() == 0: time.sleep(0.4); os._exit(0)\n"
+        "for _ in range(10): threading.Thread(target=time.sleep, args=[0.4]).start()\n"
+        "for _ in range(10): os.wait()\nprint('all')"
+    )
+    result = await backend.run(code, limits=PATIENT)
+
+    assert result.text == "all\n", result
