@@ -229,7 +229,7 @@ def test_a_target_without_the_sdk_needs_a_hub_that_has_it(
     owner, _ = author = hub.new_user()
     publish(hub, author, tmp_path, manifest={"dependencies": ["strop>=99"]})
 
-    with pytest.raises(InstallError, match=r"no `strop` that fits.*strop hub init"):
+    with pytest.raises(InstallError, match=r"no strop/strop@>=99 either.*strop hub init"):
         put(hub, make_target(has_sdk=False), f"{owner}/maze")
 
 

@@ -19,7 +19,7 @@ from strop.hub.installing.record import (
     is_same_content,
     write_install_record,
 )
-from strop.hub.installing.sdk import has_fitting_sdk, resolve_sdk
+from strop.hub.installing.sdk import has_fitting_sdk, required_sdk, resolve_sdk
 from strop.hub.installing.target import Target, installation, read_target
 from strop.hub.refs import EnvRef
 from strop.hub.wire import ResolvedVersion
@@ -115,8 +115,10 @@ def install(
         return InstallReport(str(target.python), None, _environments(steps), None, warnings)
     sdk = None
     asked_for_sdk = any(step.resolved.name == "strop" for step in steps)
-    if not asked_for_sdk and not has_fitting_sdk(target, [step.wheel for step in steps]):
-        sdk = _plan(client, [resolve_sdk(client, target)], target, options, progress)[0]
+    accepted = required_sdk(step.wheel for step in steps)
+    if not asked_for_sdk and not has_fitting_sdk(target, accepted):
+        found = resolve_sdk(client, target, accepted)
+        sdk = _plan(client, [found], target, options, progress)[0]
     used = _carry_out(client, [*steps, *([sdk] if sdk else [])], target, options, announce)
     sdk_version = sdk.resolved.version if sdk else None
     return InstallReport(str(target.python), used, _environments(steps), sdk_version, warnings)

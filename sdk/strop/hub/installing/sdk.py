@@ -7,6 +7,7 @@ from zipfile import ZipFile
 
 from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from strop.errors import InstallError
@@ -17,33 +18,39 @@ from strop.hub.wire import ResolvedVersion
 SDK_REFERENCE = "strop/strop"
 
 
-def has_fitting_sdk(target: Target, wheels: Iterable[Path]) -> bool:
-    """Whether the target's `strop` is one that all of `wheels` accept."""
+def required_sdk(wheels: Iterable[Path]) -> SpecifierSet:
+    """The versions of `strop` that all of `wheels` accept."""
+    accepted = SpecifierSet()
+    for requirement in (requirement for wheel in wheels for requirement in _requirements(wheel)):
+        if canonicalize_name(requirement.name) == "strop":
+            accepted &= requirement.specifier
+    return accepted
+
+
+def has_fitting_sdk(target: Target, accepted: SpecifierSet) -> bool:
+    """Whether the target has a `strop` of an accepted version."""
     package = target.packages.get("strop")
-    if package is None:
-        return False
-    requirements = (requirement for wheel in wheels for requirement in _requirements(wheel))
-    return all(
-        requirement.specifier.contains(package.version, prereleases=True)
-        for requirement in requirements
-        if canonicalize_name(requirement.name) == "strop"
-    )
+    return package is not None and accepted.contains(package.version, prereleases=True)
 
 
-def resolve_sdk(client: HubClient, target: Target) -> ResolvedVersion:
-    """The caller's own version where the hub has it, otherwise the newest.
+def resolve_sdk(client: HubClient, target: Target, accepted: SpecifierSet) -> ResolvedVersion:
+    """The caller's own version where it is accepted and the hub has it, otherwise the newest.
 
     Raises:
-        InstallError: the hub has no SDK for the target's Python.
+        InstallError: the hub has no accepted SDK for the target's Python.
     """
-    references = [f"{SDK_REFERENCE}@{own}"] if (own := _own_version()) else []
-    result = client.resolve([*references, SDK_REFERENCE], target.python_version)
+    newest = f"{SDK_REFERENCE}@{accepted}" if accepted else SDK_REFERENCE
+    own = _own_version()
+    is_accepted = own is not None and accepted.contains(own, prereleases=True)
+    references = [f"{SDK_REFERENCE}@{own}", newest] if is_accepted else [newest]
+    result = client.resolve(references, target.python_version)
     for item in result.items:
         if isinstance(item, ResolvedVersion):
             return item
     raise InstallError(
-        f"{target.python} has no `strop` that fits, and {client.base_url} has none to offer. "
-        "Ask its operator to run `strop hub init` again, or install `strop` there yourself."
+        f"{target.python} has no `strop` that fits, and {client.base_url} offers no "
+        f"{newest} either. Ask its operator to run `strop hub init` again, or install `strop` "
+        "there yourself."
     )
 
 
