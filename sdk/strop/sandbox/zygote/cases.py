@@ -14,7 +14,7 @@ from strop.sandbox.zygote import meter, untrusted
 from strop.sandbox.zygote.supervisor import Run, measure, read_trouble, report, send, supervise_one
 from strop.sandbox.zygote.watch import Streams, Watch
 
-_OTHERS_COUNT = 4096
+_OTHERS_COUNT = 512
 """How many threads of others may start while a run lives, in tiers that share the user."""
 
 
