@@ -15,6 +15,7 @@ from strop_hub.changes import routes as changes
 from strop_hub.errors import HubError
 from strop_hub.http import problems, status
 from strop_hub.http.body_limit import BodyLimitMiddleware
+from strop_hub.http.description import describe
 from strop_hub.http.middleware import RequestIdMiddleware
 from strop_hub.http.patience import Patience, PatienceMiddleware
 from strop_hub.http.proxies import ProxyMiddleware
@@ -77,6 +78,8 @@ def create_app(settings: Settings) -> FastAPI:
     problems.add_handlers(app)
     for part in _PARTS:
         app.include_router(part.router)
+    app.state.routes = [route for part in _PARTS for route in part.router.routes]
+    describe(app)
     app.add_middleware(IndexApp, hub=hub)
     app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_json_bytes)
     app.add_middleware(ReadOnlyMiddleware, is_on=bool(settings.read_only))

@@ -119,6 +119,13 @@ class ReleaseClosedError(ConflictError):
     title = "The release is closed"
 
 
+class EmptyReleaseError(ConflictError):
+    """A staged release without files cannot be published."""
+
+    code = "release_empty"
+    title = "The release is empty"
+
+
 class MovedError(ConflictError):
     """The name is an earlier one of something; reads are sent on to its new name."""
 

@@ -82,7 +82,7 @@ def test_unknown_addresses_and_methods_are_problems(hub: RunningHub) -> None:
     assert_refused(hub.get("/api/v1/spoons"), 404, "not_found")
     response = httpx.delete(f"{hub.url}/healthz")
     assert_refused(response, 405, "method_not_allowed")
-    assert response.headers["allow"] == "GET"
+    assert response.headers["allow"] == "GET, HEAD"
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])

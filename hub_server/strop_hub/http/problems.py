@@ -1,6 +1,7 @@
 """Errors as problem+json, in one place. Source: RFC 9457."""
 
 import logging
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
@@ -9,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from sqlalchemy.exc import DataError, DBAPIError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from strop.errors import InvalidRefError
 from strop.hub.wire import PROBLEM_TYPE, Problem
@@ -94,7 +96,19 @@ async def _render_http(request: Request, error: Any) -> Response:
         code=_CODES.get(error.status_code, "http_error"),
         request_id=request.scope.get(REQUEST_ID),
     )
-    return _respond(problem, dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(sorted(_methods_at(request)))
+    return _respond(problem, headers)
+
+
+def _methods_at(request: Request) -> set[str]:
+    """What can be done at an address; the router itself tells only of its first route there."""
+    methods: set[str] = set()
+    for route in request.app.state.routes:
+        if route.matches(request.scope)[0] is not Match.NONE:
+            methods |= route.methods
+    return methods | ({"HEAD"} if "GET" in methods else set())
 
 
 async def _render_impossible_text(request: Request, _error: Any) -> Response:

@@ -13,7 +13,13 @@ from strop.hub.sdist import check_sdist
 from strop.hub.wire import FileKind, ReleaseDetail
 from strop_hub.audit.service import Act, note
 from strop_hub.auth import Caller
-from strop_hub.errors import InvalidPackageError, MalformedBodyError, StorageUnavailableError
+from strop_hub.errors import (
+    ConflictError,
+    EmptyReleaseError,
+    InvalidPackageError,
+    MalformedBodyError,
+    StorageUnavailableError,
+)
 from strop_hub.hub import Hub, in_thread
 from strop_hub.models import Owner, ReleaseState, StagedFile, StagedRelease, Visibility
 from strop_hub.publish.form import Parts, ReceivedFile
@@ -117,7 +123,7 @@ def publish_release(hub: Hub, caller: Caller, key: str, act: Act) -> ReleaseDeta
         files = staged_files(session, release)
         plan = _Plan(caller, owner, release.visibility, act)
     if not files:
-        raise MalformedBodyError("the release has no files. Add some, or abandon it.")
+        raise EmptyReleaseError("the release has no files. Add some, or abandon it.")
     with staging_folder(hub.settings.uploads) as folder:
         packages = [_prepare(hub, folder, group) for group in _groups(files)]
         seen = {file.sha256 for file in files}
@@ -128,7 +134,7 @@ def publish_release(hub: Hub, caller: Caller, key: str, act: Act) -> ReleaseDeta
                 return describe(session, release)
             require_open(release)
             if {file.sha256 for file in staged_files(session, release)} != seen:
-                raise MalformedBodyError("the release changed meanwhile. Publish it again.")
+                raise ConflictError("the release changed meanwhile. Publish it again.")
             for package in packages:
                 _record(session, hub, package, plan)
             _end(session, release, packages)

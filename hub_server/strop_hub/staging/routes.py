@@ -23,6 +23,7 @@ _FORM: dict[str, Any] = {
             "multipart/form-data": {
                 "schema": {
                     "type": "object",
+                    "anyOf": [{"required": ["wheel"]}, {"required": ["sdist"]}],
                     "properties": {
                         name: {"type": "string", "format": "binary"}
                         for name in ("wheel", "source", "sdist")

@@ -19,6 +19,7 @@ from strop_hub.errors import (
     NotFoundError,
     QuotaExceededError,
     ReleaseClosedError,
+    UnauthenticatedError,
 )
 from strop_hub.hub import Hub
 from strop_hub.models import Owner, ReleaseState, StagedFile, StagedRelease, Visibility
@@ -140,8 +141,11 @@ def find_release(session: Session, caller: Caller, key: str) -> StagedRelease:
     """A release of an owner as whom the caller may publish.
 
     Raises:
+        UnauthenticatedError: Nobody is calling.
         NotFoundError: There is none, or it is another's: that cannot be told apart.
     """
+    if caller.user_id is None:
+        raise UnauthenticatedError("a staged release needs a token of an owner who may publish")
     current = recognise_again(session, caller)
     row = session.execute(
         select(StagedRelease, Owner.name)

@@ -13,13 +13,16 @@ from strop.errors import InvalidRefError
 NAME_PATTERN = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?"
 """A distribution's or an owner's name as people type it: ASCII, at most 100 characters."""
 
+TAG_PATTERN = r"[a-z][a-z0-9._-]{0,62}"
+"""A tag of one's own."""
+
 LATEST = "latest"
 """The computed tag: the newest version that is neither yanked nor a pre-release."""
 
 _NAME = re.compile(NAME_PATTERN)
 _REF = re.compile(rf"(?P<owner>{NAME_PATTERN})/(?P<name>{NAME_PATTERN})(?:@(?P<selector>\S+))?")
 _DIGEST = re.compile(r"sha256:(?P<hex>[0-9a-f]{12,64})")
-_TAG = re.compile(r"[a-z][a-z0-9._-]{0,62}")
+_TAG = re.compile(TAG_PATTERN)
 _MAX_SELECTOR_LENGTH = 256
 """Versions are compared as numbers, of which Python converts no more than 4,300 digits."""
 

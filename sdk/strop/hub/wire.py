@@ -6,15 +6,26 @@ Times are UTC; digests are lower-case hex without a prefix; sizes are bytes.
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from strop.hub.refs import NAME_PATTERN
 
 API_PREFIX = "/api/v1"
 HUB_HEADER = "strop-hub"
 """Every response of a hub carries this header with the hub's version."""
 REQUEST_ID_HEADER = "x-request-id"
 PROBLEM_TYPE = "application/problem+json"
+
+
+NameText = Annotated[str, Field(max_length=100, json_schema_extra={"pattern": f"^{NAME_PATTERN}$"})]
+"""An owner's or an environment's name; `normalize_name` refuses others in its own words."""
+
+PythonText = Annotated[
+    str, Field(json_schema_extra={"pattern": r"^[0-9]{1,9}(\.[0-9]{1,9}){0,2}$"})
+]
+"""The version of an interpreter."""
 
 
 class Wire(BaseModel):
@@ -194,7 +205,7 @@ class PurgeRequest(Wire):
 class ReleaseRequest(Wire):
     """A release of several files that become visible in one step."""
 
-    owner: str = Field(max_length=100)
+    owner: NameText
     visibility: Literal["public", "private"] | None = None
     """Of environments that are new; None for public."""
 
@@ -225,7 +236,7 @@ class ReleaseDetail(Wire):
 class RenameRequest(Wire):
     """An owner's new name."""
 
-    name: str = Field(max_length=100)
+    name: NameText
 
 
 class OwnerName(Wire):
@@ -237,7 +248,7 @@ class OwnerName(Wire):
 class TransferRequest(Wire):
     """To whom an environment goes."""
 
-    owner: str = Field(max_length=100)
+    owner: NameText
 
 
 class TagRequest(Wire):
@@ -289,7 +300,7 @@ class ResolveRequest(Wire):
     """Many references in one round trip."""
 
     references: list[str] = Field(min_length=1, max_length=500)
-    python_version: str | None = None
+    python_version: PythonText | None = None
     """Such as `3.11.7`; versions whose Requires-Python excludes it are passed over."""
 
 

@@ -164,7 +164,7 @@ def test_broken_files_and_empty_releases_are_refused(author: Author, tmp_path: P
     broken = tmp_path / "maze-0.1.0.tar.gz"
     broken.write_bytes(b"no archive")
 
-    assert publish(author, release).json()["code"] == "malformed_body"
+    assert publish(author, release).json()["code"] == "release_empty"
     assert stage_sdist(author, release, broken).json()["code"] == "invalid_package"
     source_only = a_wheel(tmp_path / "w")
     form = {"source": (source_only.name, source_only.read_bytes())}
