@@ -82,7 +82,8 @@ async def test_a_constant_policy_gets_no_more_than_the_commonest_answers_share(
         [(_, count)] = Counter(str(task.reference) for task in tasks).most_common(1)
         commonest = Counter(solution_of(environment, task) for task in tasks).most_common(1)[0][0]
         rewards = [await reward_of(environment, task, commonest) for task in tasks]
-    assert sum(rewards) <= count
+    # Within a tolerance, an answer can be right for tasks that have another one to the letter.
+    assert sum(rewards) <= max(count, len(tasks) // 100)
 
 
 def test_no_problem_is_in_two_splits_and_every_key_is_unique(name: str, load: Load) -> None:
