@@ -11,6 +11,7 @@ from strop_hub.content import Answer, Content, plan_answer
 from strop_hub.errors import StorageUnavailableError
 from strop_hub.hub import Hub, in_thread
 from strop_hub.storage import Storage
+from strop_hub.storage.base import place_of
 
 PIECE_BYTES = 256 * 1024
 _SIGNED_S = 300
@@ -58,7 +59,7 @@ class ContentResponse(Response):
         content = self._content
         sha256 = content.sha256
         if self._accel_prefix and self._storage.path(sha256) is not None:
-            place = f"{self._accel_prefix.rstrip('/')}/{sha256[:2]}/{sha256[2:4]}/{sha256[4:]}"
+            place = f"{self._accel_prefix.rstrip('/')}/{place_of(sha256)}"
             # nginx reads the range from the request, and counts for itself.
             kept = {k: v for k, v in answer.headers.items() if not k.startswith("content-r")}
             kept.pop("content-length")

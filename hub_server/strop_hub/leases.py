@@ -17,6 +17,8 @@ from strop_hub.storage import Storage, StoredBlob
 LEASE_S = 6 * 3600
 """From the put of a blob to the row that names it, at the most."""
 
+_ADD = insert(Lease)
+
 _KNOWN_S = 600
 """How long this process relies on a lease without taking it again."""
 
@@ -98,4 +100,5 @@ class LeasedStorage:
 def add_leases(session: Session, keys: Collection[str], lasts_s: int) -> None:
     """Promise for a time that the blobs `keys` are not collected."""
     expires_at = now() + timedelta(seconds=lasts_s)
-    session.execute(insert(Lease), [{"key": key, "expires_at": expires_at} for key in keys])
+    leases = [{"key": key, "expires_at": expires_at} for key in keys]
+    session.connection().execute(_ADD, leases)

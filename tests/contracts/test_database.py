@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from strop.errors import ConfigError
 from strop_hub import migration
-from strop_hub.audit.feed import append_event, next_value
+from strop_hub.audit.feed import append_event, next_values
 from strop_hub.db import Base, Database, sqlite_url
 from strop_hub.models import Environment, Event, Owner, OwnerKind, Visibility
 from strop_hub.postgres import ChangeListener
@@ -80,7 +80,7 @@ def test_numbers_of_many_writers_have_no_gaps(database: Database, other: Databas
 
     def write_often(target: Database) -> None:
         for _ in range(20):
-            values.append(target.write(lambda session: next_value(session, "serial")))
+            values.append(target.write(lambda session: next_values(session, ["serial"])["serial"]))
 
     in_threads(*(lambda each=each: write_often(each) for each in (database, other) * 2))
 

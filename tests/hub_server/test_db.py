@@ -10,7 +10,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from strop_hub.audit.feed import next_value
+from strop_hub.audit.feed import next_values
 from strop_hub.db import WRITE_TRIES, Base, Database, after_commit, sqlite_url
 from strop_hub.errors import StorageUnavailableError
 from strop_hub.models import Counter, Owner, OwnerKind
@@ -123,7 +123,7 @@ def test_writers_of_several_processes_and_threads_never_lock_each_other_out(
 
     def write_often(target: Database) -> None:
         for _ in range(25):
-            values.append(target.write(lambda session: next_value(session, "serial")))
+            values.append(target.write(lambda session: next_values(session, ["serial"])["serial"]))
 
     threads = [
         threading.Thread(target=write_often, args=(target,))
@@ -140,14 +140,14 @@ def test_writers_of_several_processes_and_threads_never_lock_each_other_out(
 
 def test_a_number_that_was_rolled_back_is_given_again(database: Database) -> None:
     def raise_it(session: Session) -> None:
-        next_value(session, "serial")
+        next_values(session, ["serial"])["serial"]
         raise ValueError
 
-    database.write(lambda session: next_value(session, "serial"))
+    database.write(lambda session: next_values(session, ["serial"])["serial"])
     with pytest.raises(ValueError, match=r"^$"):
         database.write(raise_it)
 
-    assert database.write(lambda session: next_value(session, "serial")) == 2
+    assert database.write(lambda session: next_values(session, ["serial"])["serial"]) == 2
     with database.read() as session:
         assert session.get_one(Counter, "serial").value == 2
 

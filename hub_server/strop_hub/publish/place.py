@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from packaging.utils import canonicalize_version
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from strop.hub.wire import EnvironmentStatus, Scope
@@ -20,6 +20,17 @@ from strop_hub.models import (
 from strop_hub.registry.moves import find_moved, moved_error
 from strop_hub.settings import Settings
 
+# Made once: to make a statement costs more than to run it.
+_PLACE = (
+    select(Environment)
+    .join(Owner, Owner.id == Environment.owner_id)
+    .where(Owner.name == bindparam("owner"), Environment.name == bindparam("name"))
+)
+_VERSION = select(Version).where(
+    Version.environment_id == bindparam("environment_id"),
+    Version.canonical_version == bindparam("canonical"),
+)
+
 
 def find_place(session: Session, caller: Caller, owner: str, name: str) -> Environment | None:
     """The environment that a file goes to; None when it would be new.
@@ -31,11 +42,7 @@ def find_place(session: Session, caller: Caller, owner: str, name: str) -> Envir
         QuarantinedError: It may do harm.
     """
     current = recognise_again(session, caller)
-    environment = session.scalar(
-        select(Environment)
-        .join(Owner, Owner.id == Environment.owner_id)
-        .where(Owner.name == owner, Environment.name == name)
-    )
+    environment = session.scalar(_PLACE, {"owner": owner, "name": name})
     require(current, Scope.CREATE if environment is None else Scope.PUBLISH, owner, name)
     if environment is None and (moved := find_moved(session, current, owner, name)) is not None:
         raise moved_error(owner, name, moved)
@@ -44,30 +51,22 @@ def find_place(session: Session, caller: Caller, owner: str, name: str) -> Envir
     return environment
 
 
-def ensure_environment(
+def make_environment(
     session: Session, owner: Owner, name: str, visibility: Visibility | None
 ) -> Environment:
-    """The environment's row, made when it is new; `visibility` None is public."""
-    environment = session.scalar(
-        select(Environment).where(Environment.owner_id == owner.id, Environment.name == name)
+    """The row of an environment that is new; `visibility` None is public."""
+    environment = Environment(
+        owner_id=owner.id, name=name, visibility=visibility or Visibility.PUBLIC
     )
-    if environment is None:
-        environment = Environment(
-            owner_id=owner.id, name=name, visibility=visibility or Visibility.PUBLIC
-        )
-        session.add(environment)
-        session.flush()
+    session.add(environment)
+    session.flush()
     return environment
 
 
 def find_any_version(session: Session, environment: Environment, number: str) -> Version | None:
     """A version in any state, compared as PEP 440."""
     canonical = canonicalize_version(number, strip_trailing_zero=True)
-    return session.scalar(
-        select(Version).where(
-            Version.environment_id == environment.id, Version.canonical_version == canonical
-        )
-    )
+    return session.scalar(_VERSION, {"environment_id": environment.id, "canonical": canonical})
 
 
 def check_open(version: Version, full_name: str, settings: Settings) -> None:

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.orm import Session
 
 from strop.hub.wire import FileKind, PushOutcome
@@ -25,10 +25,14 @@ from strop_hub.publish import rules
 from strop_hub.publish.failpoints import reach
 from strop_hub.publish.latest import refresh_latest
 from strop_hub.publish.order import sort_key
-from strop_hub.publish.place import ensure_environment, find_any_version, find_place
+from strop_hub.publish.place import find_any_version, find_place, make_environment
 from strop_hub.publish.store import StoredParts
 from strop_hub.publish.validate import Candidate
 from strop_hub.settings import Settings
+
+_OWNER = select(Owner).where(Owner.name == bindparam("owner"))
+_ADD_VERSION = insert(Version).returning(Version.id)
+_ADD_FILES = insert(File)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,8 @@ class Receipt:
     version: str
     """As it is published: ``1.0`` when ``1.0.0`` was pushed again."""
     warnings: list[str] = field(default_factory=list)
+    rows: tuple[Version, list[File]] | None = None
+    """What was written, apart from any session; None when nothing was."""
 
 
 def find_published(session: Session, order: Order) -> Receipt | None:
@@ -74,22 +80,8 @@ def find_published(session: Session, order: Order) -> Receipt | None:
         ForbiddenError: The caller may not publish this.
         VersionExistsError: The version is there with other contents.
     """
-    environment = find_place(session, order.caller, order.owner, order.name)
-    if environment is None:
-        return None
-    candidate = order.candidate
-    existing = find_any_version(session, environment, candidate.facts.version)
-    if existing is None or existing.status is VersionStatus.INCOMPLETE:
-        return None
-    if not _is_same(existing, candidate):
-        raise VersionExistsError(
-            f"`{order.full_name}@{existing.version}` is already published with other contents, "
-            "and a published version never changes. Raise `version` in pyproject.toml, "
-            "then push again."
-        )
-    return Receipt(
-        PushOutcome.ALREADY_PUBLISHED, existing.version, _visibility_warnings(order, environment)
-    )
+    place = _find_place(session, order)
+    return _repeated(order, place.environment, place.version)
 
 
 def record(session: Session, order: Order, parts: StoredParts, settings: Settings) -> Receipt:
@@ -98,16 +90,21 @@ def record(session: Session, order: Order, parts: StoredParts, settings: Setting
     Raises:
         HubError: As `find_published`, and what `strop_hub.publish.rules` refuses.
     """
-    published = find_published(session, order)
+    place = _find_place(session, order)
+    published = _repeated(order, place.environment, place.version)
     if published is not None:
         return published
-    owner = session.scalars(select(Owner).where(Owner.name == order.owner)).one()
+    owner = session.scalars(_OWNER, {"owner": order.owner}).one()
     _check(session, owner, order, settings)
-    environment = ensure_environment(session, owner, order.name, order.visibility)
+    environment = place.environment or make_environment(
+        session, owner, order.name, order.visibility
+    )
     reach("publish.write-version")
-    version_id = _put_version(session, environment, order, parts)
+    version = _version_values(environment, order, parts)
+    version_id = _put_version(session, place.version, version)
     reach("publish.write-files")
-    _insert_files(session, environment, version_id, order, parts)
+    files = _file_values(environment, version_id, order, parts)
+    session.connection().execute(_ADD_FILES, files)
     warnings = _visibility_warnings(order, environment)
     if (warning := rules.claim_name(session, environment, settings)) is not None:
         warnings.append(warning)
@@ -116,7 +113,38 @@ def record(session: Session, order: Order, parts: StoredParts, settings: Setting
     note(session, order.caller, order.act)
     session.flush()
     reach("publish.commit")
-    return Receipt(PushOutcome.PUBLISHED, order.candidate.facts.version, warnings)
+    rows = Version(**version), [File(**values) for values in files]
+    return Receipt(PushOutcome.PUBLISHED, order.candidate.facts.version, warnings, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    environment: Environment | None
+    version: Version | None
+
+
+def _find_place(session: Session, order: Order) -> _Place:
+    environment = find_place(session, order.caller, order.owner, order.name)
+    if environment is None:
+        return _Place(None, None)
+    number = order.candidate.facts.version
+    return _Place(environment, find_any_version(session, environment, number))
+
+
+def _repeated(
+    order: Order, environment: Environment | None, existing: Version | None
+) -> Receipt | None:
+    if environment is None or existing is None or existing.status is VersionStatus.INCOMPLETE:
+        return None
+    if not _is_same(existing, order.candidate):
+        raise VersionExistsError(
+            f"`{order.full_name}@{existing.version}` is already published with other contents, "
+            "and a published version never changes. Raise `version` in pyproject.toml, "
+            "then push again."
+        )
+    return Receipt(
+        PushOutcome.ALREADY_PUBLISHED, existing.version, _visibility_warnings(order, environment)
+    )
 
 
 def _is_same(existing: Version, candidate: Candidate) -> bool:
@@ -142,17 +170,12 @@ def _check(session: Session, owner: Owner, order: Order, settings: Settings) -> 
     rules.take_space(session, owner, candidate.stored_bytes, settings)
 
 
-def _put_version(
-    session: Session, environment: Environment, order: Order, parts: StoredParts
-) -> int:
+def _put_version(session: Session, existing: Version | None, values: dict[str, Any]) -> int:
     """A new version, or the one of which only the source distribution has come."""
-    values = _version_values(environment, order, parts)
-    existing = find_any_version(session, environment, order.candidate.facts.version)
     if existing is not None:
         session.execute(update(Version).where(Version.id == existing.id).values(values))
         return existing.id
-    version_id: int | None = session.scalar(insert(Version).values(values).returning(Version.id))
-    assert version_id is not None
+    version_id: int = session.connection().execute(_ADD_VERSION, values).scalar_one()
     return version_id
 
 
@@ -180,9 +203,9 @@ def _version_values(environment: Environment, order: Order, parts: StoredParts) 
     }
 
 
-def _insert_files(
-    session: Session, environment: Environment, version_id: int, order: Order, parts: StoredParts
-) -> None:
+def _file_values(
+    environment: Environment, version_id: int, order: Order, parts: StoredParts
+) -> list[dict[str, Any]]:
     candidate = order.candidate
     shared = {
         "version_id": version_id,
@@ -190,7 +213,7 @@ def _insert_files(
         "uploaded_at": now(),
         "uploaded_by": order.caller.name,
     }
-    wheel = {
+    wheel = shared | {
         "filename": candidate.facts.filename,
         "kind": FileKind.WHEEL,
         "sha256": candidate.wheel.sha256,
@@ -199,15 +222,18 @@ def _insert_files(
         "requires_python": candidate.facts.requires_python,
         "provenance_sha256": order.provenance_sha256,
     }
-    session.execute(insert(File).values(shared | wheel))
-    if candidate.source is not None:
-        source = {
-            "filename": candidate.source_filename,
-            "kind": FileKind.SOURCE,
-            "sha256": candidate.source.sha256,
-            "size_bytes": candidate.source.size_bytes,
-        }
-        session.execute(insert(File).values(shared | source))
+    if candidate.source is None:
+        return [wheel]
+    source = shared | {
+        "filename": candidate.source_filename,
+        "kind": FileKind.SOURCE,
+        "sha256": candidate.source.sha256,
+        "size_bytes": candidate.source.size_bytes,
+        "metadata_sha256": None,
+        "requires_python": None,
+        "provenance_sha256": None,
+    }
+    return [wheel, source]
 
 
 def _escaped(document: Any) -> str:

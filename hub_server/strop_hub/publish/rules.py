@@ -1,7 +1,7 @@
 """Rules of publishing that need the database: names, quota (step: publish)."""
 
 from packaging.requirements import Requirement
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, select, update
 from sqlalchemy.orm import Session
 
 from strop.hub.manifest import Manifest
@@ -14,6 +14,19 @@ from strop_hub.errors import (
 )
 from strop_hub.models import Claim, Environment, Owner, Tombstone, Visibility
 from strop_hub.settings import MIB, Settings
+
+_SPENT = select(Tombstone.id).where(
+    Tombstone.owner_id == bindparam("owner_id"),
+    Tombstone.name == bindparam("name"),
+    Tombstone.canonical_version == bindparam("canonical"),
+)
+_HOLDER = select(Claim.environment_id).where(Claim.name == bindparam("name"))
+_TAKE = (
+    update(Owner)
+    .where(Owner.id == bindparam("owner_id"))
+    .values(stored_bytes=Owner.stored_bytes + bindparam("size_bytes"))
+    .returning(Owner.stored_bytes)
+)
 
 SDK_NAME = "strop"
 """The SDK's own distribution, which every hub serves as ``strop/strop``."""
@@ -38,14 +51,8 @@ def check_not_spent(session: Session, owner: Owner, name: str, canonical_version
     Raises:
         VersionSpentError: It was.
     """
-    is_spent = session.scalar(
-        select(Tombstone.id).where(
-            Tombstone.owner_id == owner.id,
-            Tombstone.name == name,
-            Tombstone.canonical_version == canonical_version,
-        )
-    )
-    if is_spent is not None:
+    number = {"owner_id": owner.id, "name": name, "canonical": canonical_version}
+    if session.connection().scalar(_SPENT, number) is not None:
         raise VersionSpentError(
             f"`{owner.name}/{name}@{canonical_version}` was deleted, and a version's number is "
             "never used again. Push with a higher number."
@@ -90,7 +97,7 @@ def claim_name(session: Session, environment: Environment, settings: Settings) -
     is_reserved = environment.name in {normalize_name(name) for name in settings.reserved_names}
     if environment.visibility is not Visibility.PUBLIC or is_reserved:
         return None
-    holder = session.scalar(select(Claim.environment_id).where(Claim.name == environment.name))
+    holder = session.connection().scalar(_HOLDER, {"name": environment.name})
     if holder is None:
         session.add(Claim(name=environment.name, environment_id=environment.id))
         session.flush()
@@ -111,13 +118,8 @@ def take_space(session: Session, owner: Owner, size_bytes: int, settings: Settin
     """
     quota_bytes = settings.owner_quota_bytes if owner.quota_bytes is None else owner.quota_bytes
     # Counted where the row is locked, so that two uploads at once cannot both fit.
-    stored_bytes = session.scalar(
-        update(Owner)
-        .where(Owner.id == owner.id)
-        .values(stored_bytes=Owner.stored_bytes + size_bytes)
-        .returning(Owner.stored_bytes)
-    )
-    assert stored_bytes is not None
+    taken = {"owner_id": owner.id, "size_bytes": size_bytes}
+    stored_bytes: int = session.connection().execute(_TAKE, taken).scalar_one()
     if stored_bytes > quota_bytes:
         raise QuotaExceededError(
             f"`{owner.name}` would keep {stored_bytes / MIB:.1f} MiB of at most "

@@ -19,7 +19,7 @@ from strop_hub.models import Environment, File, Owner, Version, VersionStatus
 from strop_hub.publish import rules
 from strop_hub.publish.form import ReceivedFile
 from strop_hub.publish.order import sort_key
-from strop_hub.publish.place import check_open, ensure_environment, find_any_version, find_place
+from strop_hub.publish.place import check_open, find_any_version, find_place, make_environment
 from strop_hub.settings import Settings
 
 
@@ -72,7 +72,7 @@ def record_sdist(session: Session, order: SdistOrder, settings: Settings) -> Pus
     if version is not None:
         check_open(version, order.full_name, settings)
     rules.take_space(session, owner, order.candidate.file.size_bytes, settings)
-    environment = ensure_environment(session, owner, facts.name, None)
+    environment = place or make_environment(session, owner, facts.name, None)
     version_id = _begin_version(session, environment, order) if version is None else version.id
     _insert_file(session, environment, version_id, order)
     if version is not None and version.status is VersionStatus.VISIBLE:

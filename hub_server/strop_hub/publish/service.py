@@ -23,6 +23,7 @@ from strop_hub.publish.staging import staging_folder
 from strop_hub.publish.store import StoredParts, store
 from strop_hub.publish.validate import FIELDS, FILES, examine
 from strop_hub.registry.service import show_version
+from strop_hub.registry.views import version_detail, version_summary
 from strop_hub.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -55,7 +56,9 @@ async def push(hub: Hub, caller: Caller, owner: str, body: Body, act: Act) -> Pu
         target = f"{owner}/{candidate.facts.name}@{candidate.facts.version}"
         order = Order(caller, owner, candidate, visibility, replace(act, target=target))
         receipt = await publish_order(hub, order)
-    return await in_thread(hub.workers.database, _answer, hub, order, receipt)
+    if receipt.rows is None:
+        return await in_thread(hub.workers.database, _answer, hub, order, receipt)
+    return _answer(hub, order, receipt)
 
 
 def publish_files(hub: Hub, order: Order) -> PushResult:
@@ -134,9 +137,15 @@ def _announce(order: Order) -> None:
 
 
 def _answer(hub: Hub, order: Order, receipt: Receipt) -> PushResult:
-    # Whoever may publish an environment may see what came of it, whatever else the token may do.
-    caller = replace(order.caller, scopes=order.caller.scopes | {Scope.READ})
-    version = show_version(hub, caller, order.owner, order.name, receipt.version)
+    if receipt.rows is None:
+        # Whoever may publish an environment may see what came of it, whatever the token may do.
+        caller = replace(order.caller, scopes=order.caller.scopes | {Scope.READ})
+        version = show_version(hub, caller, order.owner, order.name, receipt.version)
+    else:
+        row, files = receipt.rows
+        summary = version_summary(row, order.owner, order.name)
+        readme = order.candidate.readme
+        version = version_detail(summary, row, files, url=hub.settings.url, readme=readme)
     return PushResult(outcome=receipt.outcome, version=version, warnings=receipt.warnings)
 
 

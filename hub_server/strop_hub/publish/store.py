@@ -28,8 +28,7 @@ def store(storage: Storage, candidate: Candidate) -> StoredParts:
     """
     reach("publish.store")
     metadata = candidate.facts.metadata
-    # The README may hold lone surrogates, which are no UTF-8.
-    readme = candidate.facts.readme.encode(errors="replace")
+    readme = candidate.readme
     files = [candidate.wheel] if candidate.source is None else [candidate.wheel, candidate.source]
     parts = StoredParts(_digest(metadata), _digest(readme) if readme else None)
     made = [sha256 for sha256 in (parts.metadata_sha256, parts.readme_sha256) if sha256]

@@ -55,6 +55,11 @@ class Candidate:
         return "-".join(self.facts.filename.split("-")[:2]) + SOURCE_SUFFIX
 
     @property
+    def readme(self) -> bytes:
+        """Its README; lone surrogates, which are no UTF-8, are replaced."""
+        return self.facts.readme.encode(errors="replace")
+
+    @property
     def stored_bytes(self) -> int:
         """What it adds to its owner's files."""
         return self.wheel.size_bytes + (self.source.size_bytes if self.source else 0)

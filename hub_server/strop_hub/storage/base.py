@@ -17,6 +17,15 @@ class StoredBlob:
     """In UTC; of the last put that wrote it."""
 
 
+def place_of(sha256: str) -> str:
+    """Where a blob lies below the root of a store: in one of 256 folders, which soon are there.
+
+    More levels would mean a new folder, forced to disk, for most blobs of a small hub; a million
+    versions have some ten thousand blobs in each of these.
+    """
+    return f"{sha256[:2]}/{sha256[2:]}"
+
+
 class Storage(Protocol):
     """Bytes under their sha256 in lower-case hex. A blob is there whole or not at all.
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from strop_hub.errors import StorageFullError, StorageUnavailableError
-from strop_hub.storage.base import StoredBlob
+from strop_hub.storage.base import StoredBlob, place_of
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class FileStorage:
-    """Blobs under ``ab/cd/<rest of the sha256>`` of one folder."""
+    """Blobs under ``ab/<rest of the sha256>`` of one folder."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -78,7 +78,7 @@ class FileStorage:
 
     def blobs(self) -> Iterator[StoredBlob]:
         """Every blob, folder by folder."""
-        for path in self.root.glob("??/??/*"):
+        for path in self.root.glob("??/*"):
             sha256 = "".join(path.relative_to(self.root).parts)
             if _SHA256.fullmatch(sha256):
                 with suppress(FileNotFoundError):
@@ -99,7 +99,7 @@ class FileStorage:
     def _place(self, sha256: str) -> Path:
         if _SHA256.fullmatch(sha256) is None:
             raise KeyError(sha256)
-        return self.root / sha256[:2] / sha256[2:4] / sha256[4:]
+        return self.root / place_of(sha256)
 
     def _put(
         self, sha256: str, write: Callable[[BinaryIO], None], *, linked: Path | None = None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from botocore.exceptions import BotoCoreError, ClientError
 
 from strop_hub.errors import StorageFullError, StorageUnavailableError
-from strop_hub.storage.base import StoredBlob
+from strop_hub.storage.base import StoredBlob, place_of
 from strop_hub.storage.s3_file import S3File
 from strop_hub.storage.small import SmallBlobs
 
@@ -36,7 +36,7 @@ _FULL = {"507", "InsufficientStorage", "QuotaExceeded", "XMinioStorageFull", "Se
 
 
 class S3Storage:
-    """Blobs under ``<prefix>ab/cd/<rest of the sha256>`` of one bucket."""
+    """Blobs under ``<prefix>ab/<rest of the sha256>`` of one bucket."""
 
     def __init__(
         self, client: "S3Client", bucket: str, prefix: str = "", signer: "S3Client | None" = None
@@ -146,7 +146,7 @@ class S3Storage:
     def _key(self, sha256: str) -> str:
         if _SHA256.fullmatch(sha256) is None:
             raise KeyError(sha256)
-        return f"{self._prefix}{sha256[:2]}/{sha256[2:4]}/{sha256[4:]}"
+        return self._prefix + place_of(sha256)
 
     def _is_there(self, sha256: str) -> bool:
         try:

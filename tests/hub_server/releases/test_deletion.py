@@ -86,7 +86,7 @@ def test_a_purge_erases_the_bytes_and_leaves_its_reason(author: Author) -> None:
     assert call(author, "GET", "/versions/0.2.0").status_code == 404
     assert page(author)["versions"] == ["0.1.0"]
     stored = {path.name for path in author.hub.settings.blobs.rglob("*") if path.is_file()}
-    assert blob.name[4:] not in stored
+    assert blob.name[2:] not in stored
     record = read_purges(author.hub.settings.data)[-1]
     assert (record.owner, record.version, record.reason) == (author.owner, "0.2.0", "a key got in")
     assert wheel["sha256"] in record.sha256s
