@@ -13,7 +13,7 @@ from strop_hub.accounts.token_use import TokenUses
 from strop_hub.db import Database
 from strop_hub.leases import LeasedStorage
 from strop_hub.settings import Settings
-from strop_hub.storage import Storage, open_storage
+from strop_hub.storage import open_storage
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class Hub:
 
     settings: Settings
     database: Database
-    storage: Storage
+    storage: LeasedStorage
     workers: Workers
     token_uses: TokenUses
 

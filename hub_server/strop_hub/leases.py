@@ -2,17 +2,20 @@
 
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
-from sqlalchemy import insert
+from sqlalchemy import bindparam, insert, select
 from sqlalchemy.orm import Session
 
 from strop_hub.db import Database, now
+from strop_hub.errors import StorageUnavailableError
 from strop_hub.models import Lease
 from strop_hub.storage import Storage, StoredBlob
+
+T = TypeVar("T")
 
 LEASE_S = 6 * 3600
 """From the put of a blob to the row that names it, at the most."""
@@ -21,6 +24,13 @@ _ADD = insert(Lease)
 
 _KNOWN_S = 600
 """How long this process relies on a lease without taking it again."""
+
+_PUTS = 3
+_STANDING = select(Lease.key).where(Lease.key.in_(bindparam("keys", expanding=True)))
+
+
+class _LeaseLostError(Exception):
+    """A blob may be gone since it was put."""
 
 
 class LeasedStorage:
@@ -47,6 +57,12 @@ class LeasedStorage:
         with self._lock:
             self._known = {key: until for key, until in self._known.items() if until > at}
             self._known.update(dict.fromkeys(wanted, at + _KNOWN_S))
+
+    def forget(self, keys: Collection[str]) -> None:
+        """Lease keys anew when they are put next: their leases have ended early."""
+        with self._lock:
+            for key in keys:
+                self._known.pop(key, None)
 
     def put_file(self, sha256: str, path: Path) -> None:
         """Keep the bytes of a file; see `Storage.put_file`."""
@@ -95,6 +111,43 @@ class LeasedStorage:
     def check(self) -> None:
         """Ask whether blobs can be kept."""
         self.inner.check()
+
+
+def write_named(
+    database: Database,
+    storage: LeasedStorage,
+    keys: Collection[str],
+    put: Callable[[], object],
+    write: Callable[[Session], T],
+) -> T:
+    """Write rows that name blobs, while the leases on all of them stand.
+
+    Args:
+        database: Where the rows go.
+        storage: Where the blobs were put.
+        keys: Of the blobs.
+        put: Puts them again, when a purge took them meanwhile or their leases have run out.
+        write: Adds the rows; see `Database.write`.
+
+    Raises:
+        StorageUnavailableError: They were taken again and again.
+    """
+
+    def checked(session: Session) -> T:
+        found = session.connection().execute(_STANDING, {"keys": list(keys)})
+        if len(set(keys)) > len({key for (key,) in found}):
+            raise _LeaseLostError
+        return write(session)
+
+    for _ in range(_PUTS):
+        try:
+            return database.write(checked)
+        except _LeaseLostError:
+            storage.forget(keys)
+            put()
+    raise StorageUnavailableError(
+        "the hub's storage loses what is put into it. Repeat the request later."
+    )
 
 
 def add_leases(session: Session, keys: Collection[str], lasts_s: int) -> None:

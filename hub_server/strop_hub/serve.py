@@ -16,6 +16,7 @@ from strop_hub import admin, log, metrics
 from strop_hub.app import create_app
 from strop_hub.http.protocol import ImpatientProtocol
 from strop_hub.http.status import NO_USERS
+from strop_hub.releases.deletion import repeat_purges
 from strop_hub.settings import Settings
 
 _KEEP_ALIVE_S = 15
@@ -46,6 +47,13 @@ def serve(
     with _listen(settings) as listener:
         settings = replace(settings, port=listener.getsockname()[1])
         with admin.open_hub(settings) as hub:
+            for record in repeat_purges(hub):
+                logger.warning(
+                    "purged %s/%s@%s again, which a restored database had back",
+                    record.owner,
+                    record.name,
+                    record.version,
+                )
             if not admin.has_users(hub):
                 logger.warning(NO_USERS.replace("DIR", str(settings.data)))
         tell = partial(started or (lambda _url: None), settings.url)

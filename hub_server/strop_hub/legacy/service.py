@@ -15,6 +15,7 @@ from strop_hub.errors import (
     VersionExistsError,
 )
 from strop_hub.hub import Hub, in_thread
+from strop_hub.leases import write_named
 from strop_hub.legacy.attestation import keep_provenance
 from strop_hub.legacy.form import ATTESTATIONS, examine_legacy, legacy_parts
 from strop_hub.publish.receive import check_length, receive
@@ -103,9 +104,14 @@ async def _publish_wheel(hub: Hub, order: Order) -> PushOutcome:
 async def _publish_sdist(hub: Hub, order: SdistOrder) -> PushOutcome:
     # Blobs before rows: one that no row names is harmless.
     file = order.candidate.file
-    await in_thread(hub.workers.blob, hub.storage.put_file, file.sha256, file.path)
+
+    def put() -> None:
+        hub.storage.put_file(file.sha256, file.path)
+
+    await in_thread(hub.workers.blob, put)
 
     def write(session: Session) -> PushOutcome:
         return record_sdist(session, order, hub.settings)
 
-    return await in_thread(hub.workers.database, hub.database.write, write)
+    limiter, keys = hub.workers.database, [file.sha256]
+    return await in_thread(limiter, write_named, hub.database, hub.storage, keys, put, write)

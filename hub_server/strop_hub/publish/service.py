@@ -14,13 +14,14 @@ from strop_hub.auth import Caller, require
 from strop_hub.db import after_commit
 from strop_hub.errors import InvalidRequestError
 from strop_hub.hub import Hub, in_thread
+from strop_hub.leases import write_named
 from strop_hub.models import Visibility
 from strop_hub.publish.failpoints import reach
 from strop_hub.publish.form import Parts
 from strop_hub.publish.receive import check_length, receive
 from strop_hub.publish.record import Order, Receipt, find_published, record
 from strop_hub.publish.staging import staging_folder
-from strop_hub.publish.store import StoredParts, store
+from strop_hub.publish.store import StoredParts, store, stored_keys
 from strop_hub.publish.validate import FIELDS, FILES, examine
 from strop_hub.registry.service import show_version
 from strop_hub.registry.views import version_detail, version_summary
@@ -125,8 +126,12 @@ def _write(hub: Hub, order: Order, parts: StoredParts) -> Receipt:
             after_commit(session, lambda: _announce(order))
         return receipt
 
+    def put() -> None:
+        store(hub.storage, order.candidate)
+
     reach("publish.write")
-    return hub.database.write(write)
+    keys = stored_keys(order.candidate, parts)
+    return write_named(hub.database, hub.storage, keys, put, write)
 
 
 def _announce(order: Order) -> None:

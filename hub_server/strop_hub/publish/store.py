@@ -46,5 +46,11 @@ def store(storage: Storage, candidate: Candidate) -> StoredParts:
     return parts
 
 
+def stored_keys(candidate: Candidate, parts: StoredParts) -> list[str]:
+    """Of every blob that `store` keeps of a candidate."""
+    files = [candidate.wheel.sha256, candidate.source and candidate.source.sha256]
+    return [key for key in (*files, parts.metadata_sha256, parts.readme_sha256) if key]
+
+
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()

@@ -2,13 +2,13 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
+from strop.errors import ConfigError
 from strop.hub.wire import Scope
 from strop_hub.audit.service import Act
 from strop_hub.auth import Caller
@@ -18,6 +18,7 @@ from strop_hub.models import (
     Environment,
     EnvironmentTag,
     File,
+    Lease,
     Owner,
     Purge,
     StagedFile,
@@ -43,6 +44,9 @@ class PurgeRecord:
     version: str
     sha256s: list[str]
     reason: str
+
+
+_FIELDS = [field.name for field in fields(PurgeRecord)]
 
 
 def delete_versions(hub: Hub, request: Request, number: str | None) -> list[str]:
@@ -101,31 +105,69 @@ def purge(hub: Hub, request: Request, number: str | None, reason: str) -> list[P
 
 
 def erase(hub: Hub, records: list[PurgeRecord]) -> None:
-    """Remove the blobs that purged versions named and no row names any more; it can be repeated."""
-    _append(hub.settings.data / PURGE_LOG, records)
+    """Remove the blobs that purged versions named and no row names any more; it can be repeated.
+
+    Leases end with the blobs: an upload of the same bytes that is under way puts them again.
+    """
+    keep_log(hub.settings.data, records)
     named = {sha256 for record in records for sha256 in record.sha256s}
-    with hub.database.read() as session:
-        needed = set(_still_needed(session, named))
-    for sha256 in sorted(named - needed):
-        hub.storage.remove(sha256)
+
+    def remove(session: Session) -> None:
+        # Where nobody else can write: no row can begin to name what goes.
+        gone = sorted(named - _still_needed(session, named))
+        session.execute(delete(Lease).where(Lease.key.in_(gone)))
+        for sha256 in gone:
+            hub.storage.remove(sha256)
+
+    if named:
+        hub.database.write(remove)
+
+
+def keep_log(data: Path, records: list[PurgeRecord]) -> None:
+    """Note purges where no restored database can forget them."""
+    known = {json.dumps(asdict(record)) for record in read_purges(data)}
+    lines = [line for record in records if (line := json.dumps(asdict(record))) not in known]
+    with (data / PURGE_LOG).open("a") as file:
+        file.writelines(f"{line}\n" for line in lines)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_purges(data: Path) -> list[PurgeRecord]:
-    """Everything that was ever purged from a hub, whatever its database knows."""
+    """Everything that was ever purged from the hub of a data folder, whatever its database knows.
+
+    Raises:
+        ConfigError: The log cannot be read: nobody can tell what must not come back.
+    """
     log = data / PURGE_LOG
     lines = log.read_text().splitlines() if log.is_file() else []
-    return [PurgeRecord(**json.loads(line)) for line in lines]
+    try:
+        return [PurgeRecord(**json.loads(line)) for line in lines]
+    except (ValueError, TypeError) as error:
+        raise ConfigError(
+            f"{log} is damaged: {error}. Mend the line, so that what was purged stays away."
+        ) from error
 
 
 def repeat_purges(hub: Hub) -> list[PurgeRecord]:
     """Purge again whatever a restored database has back; gives what that was."""
-    returned = [
-        record
-        for record in read_purges(hub.settings.data)
-        if hub.database.write(partial(_purge_again, record=record))
-    ]
+    records = read_purges(hub.settings.data)
+    if not records:
+        return []
+    returned = hub.database.write(lambda session: purge_again(session, records))
     erase(hub, returned)
     return returned
+
+
+def purge_again(session: Session, records: list[PurgeRecord]) -> list[PurgeRecord]:
+    """Take the rows of purged versions away that are back; gives which were."""
+    return [record for record in records if _purge_again(session, record)]
+
+
+def recorded_purges(session: Session) -> list[PurgeRecord]:
+    """The purges that a database knows of."""
+    rows = session.scalars(select(Purge).order_by(Purge.id))
+    return [PurgeRecord(**{name: getattr(row, name) for name in _FIELDS}) for row in rows]
 
 
 def _purge_again(session: Session, record: PurgeRecord) -> bool:
@@ -212,12 +254,3 @@ def _forget_extracts(session: Session, subject: Subject) -> None:
     environment.tags = []
     write_terms(session, environment.id, [])
     session.execute(delete(EnvironmentTag).where(EnvironmentTag.environment_id == environment.id))
-
-
-def _append(log: Path, records: list[PurgeRecord]) -> None:
-    known = {json.dumps(asdict(record)) for record in read_purges(log.parent)}
-    lines = [line for record in records if (line := json.dumps(asdict(record))) not in known]
-    with log.open("a") as file:
-        file.writelines(f"{line}\n" for line in lines)
-        file.flush()
-        os.fsync(file.fileno())

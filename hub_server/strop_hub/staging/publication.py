@@ -21,6 +21,7 @@ from strop_hub.errors import (
     StorageUnavailableError,
 )
 from strop_hub.hub import Hub, in_thread
+from strop_hub.leases import write_named
 from strop_hub.models import Owner, ReleaseState, StagedFile, StagedRelease, Visibility
 from strop_hub.publish.form import Parts, ReceivedFile
 from strop_hub.publish.receive import check_length, receive
@@ -93,8 +94,12 @@ async def add_files(hub: Hub, caller: Caller, key: str, body: Body) -> ReleaseDe
     with staging_folder(settings.uploads) as folder:
         form = await receive(body.chunks, body.content_type, folder, parts, hub.workers.blob)
         named = await in_thread(hub.workers.archive, _examine, form.files, form.fields)
-        for _, _, file in named:
-            await in_thread(hub.workers.blob, hub.storage.put_file, file.sha256, file.path)
+
+        def put() -> None:
+            for _, _, file in named:
+                hub.storage.put_file(file.sha256, file.path)
+
+        await in_thread(hub.workers.blob, put)
 
         def stage(session: Session) -> ReleaseDetail:
             release = find_release(session, caller, key)
@@ -103,7 +108,8 @@ async def add_files(hub: Hub, caller: Caller, key: str, body: Body) -> ReleaseDe
             check_space(session, release, settings)
             return describe(session, release)
 
-        return await in_thread(hub.workers.database, hub.database.write, stage)
+        limiter, keys = hub.workers.database, {file.sha256 for _, _, file in named}
+        return await in_thread(limiter, write_named, hub.database, hub.storage, keys, put, stage)
 
 
 def publish_release(hub: Hub, caller: Caller, key: str, act: Act) -> ReleaseDetail:

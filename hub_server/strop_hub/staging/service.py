@@ -15,6 +15,7 @@ from strop_hub.audit.service import Act, note
 from strop_hub.auth import Caller, recognise_again
 from strop_hub.db import now
 from strop_hub.errors import (
+    ConflictError,
     InvalidRequestError,
     NotFoundError,
     QuotaExceededError,
@@ -37,7 +38,7 @@ def open_release(hub: Hub, caller: Caller, wanted: ReleaseRequest, act: Act) -> 
 
     Raises:
         ForbiddenError: The caller may not publish as the owner.
-        InvalidRequestError: The owner has too many open ones.
+        ConflictError: The owner has too many open ones.
     """
     name = admit(caller, wanted.owner)
 
@@ -48,7 +49,7 @@ def open_release(hub: Hub, caller: Caller, wanted: ReleaseRequest, act: Act) -> 
         is_open = (StagedRelease.owner_id == owner.id, StagedRelease.state == ReleaseState.OPEN)
         count = session.scalar(select(func.count()).where(*is_open)) or 0
         if count >= MAX_OPEN:
-            raise InvalidRequestError(
+            raise ConflictError(
                 f"`{name}` has {count} releases under way. Publish or abandon one of them first."
             )
         visibility = None if wanted.visibility is None else Visibility(wanted.visibility)

@@ -1,7 +1,7 @@
 """Back a hub up into a folder, and make a hub of one; the same on every database and store.
 
 The folder holds ``backup.json``, ``tables/<table>.jsonl`` and ``blobs/``. A repeated backup into
-the same folder copies only blobs that are new.
+the same folder copies only blobs that are new, and forgets those that no row names any more.
 """
 
 import hashlib
@@ -27,6 +27,8 @@ from strop_hub.errors import StorageUnavailableError
 from strop_hub.hub import Hub
 from strop_hub.leases import add_leases
 from strop_hub.models import ALL_BLOBS, Environment, Lease, User
+from strop_hub.releases import deletion
+from strop_hub.releases.deletion import PurgeRecord
 from strop_hub.storage import FileStorage, Storage
 from strop_hub.upkeep.references import named_blobs
 
@@ -68,11 +70,30 @@ def back_up(hub: Hub, folder: Path) -> Backup:
         copied = sum(_copy(hub.storage, target, key) for key in keys)
         backup = Backup(revision or "", now().isoformat(), counts, len(keys), copied)
     _write(folder / SUMMARY, json.dumps(asdict(backup), indent=2))
+    for blob in list(target.blobs()):
+        # What was purged since the last backup must not stay in this one either.
+        if blob.sha256 not in keys:
+            target.remove(blob.sha256)
     return backup
 
 
-def restore(hub: Hub, folder: Path) -> Backup:
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What came of a backup."""
+
+    backup: Backup
+    purged: list[PurgeRecord]
+    """What was purged after the backup was made, and so did not come back."""
+
+
+def restore(hub: Hub, folder: Path, *, purged_from: Path | None = None) -> Restored:
     """Fill an empty hub from a backup, with blobs before rows.
+
+    Args:
+        hub: The empty one.
+        folder: The backup's.
+        purged_from: The data folder that the hub had before, whose later purges must hold here;
+            this hub's own is asked anyway.
 
     Raises:
         ConfigError: The folder is no whole backup, is of another schema, or the hub has contents.
@@ -89,11 +110,23 @@ def restore(hub: Hub, folder: Path) -> Backup:
         for model in (User, Environment):
             if session.scalar(select(model.id).limit(1)) is not None:
                 raise ConfigError("this hub has contents. Restore into an empty --data folder.")
+    if purged_from is not None:
+        deletion.keep_log(hub.settings.data, deletion.read_purges(purged_from))
+    records = deletion.read_purges(hub.settings.data)
     source = FileStorage(folder / "blobs")
     for blob in source.blobs():
         _copy(source, hub.storage, blob.sha256)
-    hub.database.write(lambda session: _fill(session, folder))
-    return backup
+
+    def fill(session: Session) -> tuple[list[PurgeRecord], list[PurgeRecord]]:
+        _fill(session, folder)
+        known = deletion.recorded_purges(session)
+        # In the same transaction: nobody ever sees what was purged.
+        return known, deletion.purge_again(session, records)
+
+    known, returned = hub.database.write(fill)
+    deletion.keep_log(hub.settings.data, known)
+    deletion.erase(hub, returned)
+    return Restored(backup, returned)
 
 
 def read_summary(folder: Path) -> Backup:

@@ -98,13 +98,27 @@ def backup(folder: FolderArgument, data: DataOption = None, json: JsonOption = F
     _show(result, f"Backed up into {folder}", is_json=json)
 
 
-def restore(folder: FolderArgument, data: DataOption = None, json: JsonOption = False) -> None:
-    """Make a hub of a backup; --data must be empty."""
+def restore(
+    folder: FolderArgument,
+    purged_from: Annotated[
+        Path | None,
+        typer.Option("--purged-from", metavar="DIR", help="The hub's former --data folder."),
+    ] = None,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make a hub of a backup; --data must be empty.
+
+    What was purged after the backup was made does not come back, where --data or --purged-from
+    has the log of purges, purges.jsonl.
+    """
     with _opened(data) as hub:
         from strop_hub.upkeep.dump import restore as restore_hub
 
-        result = restore_hub(hub, folder)
-    _show(result, f"Restored from {folder}", is_json=json)
+        result = restore_hub(hub, folder, purged_from=purged_from)
+    for record in result.purged:
+        print_message(f"{record.owner}/{record.name}@{record.version} was purged, and stays away.")
+    _show(result.backup, f"Restored from {folder}", is_json=json)
 
 
 def export_hub(folder: FolderArgument, data: DataOption = None, json: JsonOption = False) -> None:
@@ -114,7 +128,7 @@ def export_hub(folder: FolderArgument, data: DataOption = None, json: JsonOption
 
 def import_hub(folder: FolderArgument, data: DataOption = None, json: JsonOption = False) -> None:
     """Fill an empty hub, on whatever database and store, from an export."""
-    restore(folder, data, json)
+    restore(folder, None, data, json)
 
 
 def mirror_hub(

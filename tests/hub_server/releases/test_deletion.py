@@ -1,6 +1,9 @@
 """Deleted and purged versions: what goes, what stays for ever."""
 
+import hashlib
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,8 +11,14 @@ import pytest
 from strop.hub.refs import EnvRef
 from strop.hub.wire import Scope
 from strop_hub import admin
+from strop_hub.errors import StorageUnavailableError
+from strop_hub.leases import write_named
 from strop_hub.releases import deletion, operator
 from strop_hub.releases.deletion import read_purges
+from strop_hub.settings import Settings
+from strop_hub.storage import FileStorage
+from strop_hub.upkeep.dump import back_up
+from strop_hub.upkeep.verify import verify
 from tests.factories import an_upload, sha256_of
 from tests.hub_server.author import Author, ask
 from tests.hub_server.releases.test_standing import call, page
@@ -127,6 +136,76 @@ def test_what_was_purged_is_purged_again_from_a_restored_hub(
         shared = {call(author, "GET", "/versions/0.1.0").json()["files"][0]["sha256"]}
         assert record.sha256s[0] not in shared
     assert len(left) <= 1, "only what the other version needs as well, such as the README"
+
+
+@pytest.mark.embedded
+def test_a_backup_from_before_a_purge_brings_nothing_back(hub_data: Path, tmp_path: Path) -> None:
+    with run_hub(hub_data) as hub:
+        author = Author.new(hub, tmp_path / "author")
+        author.publish("maze", "0.1.0")
+        author.publish("maze", "0.2.0", files={"maze.py": "KEY = 1\n"})
+        with admin.open_hub(hub.settings) as parts:
+            back_up(parts, tmp_path / "backup")
+        body = {"version": "0.2.0", "reason": "a key got in"}
+        response = call(author, "POST", "/purge", author.hub.admin_token, **body)
+        assert response.status_code == 204
+    (record,) = read_purges(hub_data)
+    fresh = tmp_path / "fresh"
+    command = [str(Path(sys.executable).with_name("strop")), "hub", "restore"]
+    command += [str(tmp_path / "backup"), "--purged-from", str(hub_data), "--data", str(fresh)]
+
+    result = subprocess.run(command, capture_output=True, text=True)
+
+    assert result.returncode == 0, result.stderr
+    assert f"{author.owner}/maze@0.2.0 was purged, and stays away." in result.stderr
+    assert read_purges(fresh) == [record]
+    with admin.open_hub(Settings.read({}, data=fresh)) as parts:
+        assert not parts.storage.has(record.sha256s[0])
+        assert verify(parts).differences == []
+        # The backup itself forgets the bytes with the next one into the same folder.
+        back_up(parts, tmp_path / "backup")
+    assert not FileStorage(tmp_path / "backup" / "blobs").has(record.sha256s[0])
+    with run_hub(fresh) as hub:
+        author.hub = hub
+        assert call(author, "GET", "/versions/0.2.0").status_code == 404
+        assert call(author, "GET", "/versions/0.1.0").status_code == 200
+
+
+@pytest.mark.embedded
+def test_a_hub_over_an_older_database_purges_again_before_it_answers(
+    hub_data: Path, tmp_path: Path
+) -> None:
+    with run_hub(hub_data) as hub:
+        author = Author.new(hub, tmp_path / "author")
+        author.publish("maze", "0.1.0", "0.2.0")
+    shutil.copy(hub_data / "hub.sqlite3", tmp_path / "older")
+    with admin.open_hub(Settings.read({}, data=hub_data)) as parts:
+        operator.purge(parts, EnvRef.parse(f"{author.owner}/maze@0.2.0"), "a key got in")
+    shutil.copy(tmp_path / "older", hub_data / "hub.sqlite3")
+
+    with run_hub(hub_data) as hub:
+        author.hub = hub
+        assert call(author, "GET", "/versions/0.2.0").status_code == 404
+        assert "purged" in hub.log.read_text()
+
+
+def test_an_upload_puts_bytes_again_that_a_purge_took_meanwhile(hub: RunningHub) -> None:
+    content = hub.settings.url.encode()
+    key = hashlib.sha256(content).hexdigest()
+    tries = []
+    with admin.open_hub(hub.settings) as parts:
+
+        def put() -> None:
+            parts.storage.put_bytes(key, content)
+
+        put()
+        deletion.erase(parts, [deletion.PurgeRecord("nobody", "maze", "1.0", [key], "a key")])
+        assert not parts.storage.has(key)
+        write_named(parts.database, parts.storage, [key], put, lambda _: tries.append(key))
+
+        assert (tries, parts.storage.has(key)) == ([key], True)
+        with pytest.raises(StorageUnavailableError, match="loses what is put"):
+            write_named(parts.database, parts.storage, ["0" * 64], list, lambda _: None)
 
 
 def test_a_purge_keeps_blobs_that_another_version_needs(author: Author, tmp_path: Path) -> None:

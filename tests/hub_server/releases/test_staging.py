@@ -176,4 +176,4 @@ def test_an_owner_has_a_bounded_number_of_open_releases(author: Author) -> None:
     for _ in range(20):
         begin(author)
 
-    assert call(author, "POST", RELEASES, json={"owner": author.owner}).status_code == 422
+    assert call(author, "POST", RELEASES, json={"owner": author.owner}).status_code == 409
