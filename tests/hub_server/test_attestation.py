@@ -3,13 +3,19 @@
 import base64
 import hashlib
 import json
+import os
+import shutil
+import sys
 import uuid
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from pypi_attestations import Distribution, Provenance
 from sqlalchemy import update
 
+from strop_hub import admin
 from strop_hub.db import Database
 from strop_hub.errors import AttestationError
 from strop_hub.legacy.attestation import publishers_of, verify
@@ -20,6 +26,7 @@ from tests.factories import a_wheel
 from tests.hub_server.author import Author, ask
 from tests.hub_server.index.test_index import document
 from tests.hub_server.running_hub import RunningHub, run_hub
+from tests.hub_server.test_upload_clients import uv_publish
 
 PUBLISHERS = [("ada-lab/maze", "release.yml")]
 
@@ -84,6 +91,111 @@ def test_an_upload_with_a_false_attestation_leaves_nothing(hub_data: Path, tmp_p
 
         assert (response.status_code, response.json()["code"]) == (400, "attestation_refused")
         assert ask(hub, "GET", f"/owners/{author.owner}/simple/").status_code == 404
+
+
+ATTESTED = Path(__file__).with_name("attested") / "pypi_attestations-0.0.19.tar.gz"
+"""Published and signed by its real authors; the roots of trust come with the extra."""
+
+SIGNED = ATTESTED.with_name(f"{ATTESTED.name}.publish.attestation")
+TRUSTED = "ada=trailofbits/pypi-attestations/release.yml"
+PAGE = "/owners/ada/simple/pypi-attestations/"
+
+
+def upload_signed(
+    hub: RunningHub, attestation: str, content: bytes | None = None
+) -> httpx.Response:
+    admin.user_add(hub.settings, "ada")
+    with hub.client() as client:
+        return client.post(
+            "/legacy/",
+            data={"attestations": f"[{attestation}]"},
+            files={"content": (ATTESTED.name, ATTESTED.read_bytes())},
+            auth=("__token__", hub.new_token("ada")),
+        )
+
+
+@pytest.mark.embedded
+def test_uv_publishes_a_signed_file_whose_provenance_is_verified_kept_and_served(
+    hub_data: Path, tmp_path: Path
+) -> None:
+    for path in (ATTESTED, SIGNED):
+        shutil.copy(path, tmp_path / path.name)
+    wheel = a_wheel(tmp_path, name="pypi-attestations", version="0.0.19", is_foreign=True)
+    with run_hub(hub_data, attestation_publishers=TRUSTED) as hub:
+        admin.user_add(hub.settings, "ada")
+        author = Author(hub, tmp_path, "ada", hub.new_token("ada"))
+        paths = [tmp_path / ATTESTED.name, tmp_path / SIGNED.name, wheel]
+        status, printed = uv_publish(author, *paths)
+        assert status == 0, printed
+        files = document(hub, PAGE)["files"]
+        html = ask(hub, "GET", PAGE, accept="text/html").text
+        (signed,) = [file for file in files if "provenance" in file]
+        served = ask(hub, "GET", signed["provenance"].removeprefix(hub.url))
+
+    assert signed["filename"] == ATTESTED.name
+    assert f'data-provenance="{signed["provenance"]}"' in html
+    assert html.count("data-provenance") == 1
+    provenance = Provenance.model_validate_json(served.content)
+    (bundle,) = provenance.attestation_bundles
+    (attestation,) = bundle.attestations
+    # Whoever downloads it finds the same that the hub found.
+    kind, _ = attestation.verify(bundle.publisher, Distribution.from_file(ATTESTED), offline=True)
+    assert kind == "https://docs.pypi.org/attestations/publish/v1"
+
+
+def forged(**changed: Any) -> str:
+    """The real attestation with parts of its envelope replaced."""
+    genuine = json.loads(SIGNED.read_text())
+    genuine["envelope"] |= changed
+    return json.dumps(genuine)
+
+
+def another_statement() -> str:
+    text = base64.b64decode(json.loads(SIGNED.read_text())["envelope"]["statement"]).decode()
+    digest = hashlib.sha256(ATTESTED.read_bytes()).hexdigest()
+    return base64.b64encode(text.replace(digest, "0" * 64).encode()).decode()
+
+
+@pytest.mark.embedded
+@pytest.mark.parametrize(
+    ("attestation", "publishers"),
+    [
+        pytest.param(SIGNED.read_text(), TRUSTED.replace("trailofbits", "mallory"), id="elsewhere"),
+        pytest.param(SIGNED.read_text(), TRUSTED.replace("release", "test"), id="other workflow"),
+        pytest.param(forged(signature="bm90aGluZw=="), TRUSTED, id="signature"),
+        pytest.param(forged(statement=another_statement()), TRUSTED, id="statement"),
+    ],
+)
+def test_a_signature_that_proves_nothing_here_is_refused(
+    tmp_path: Path, attestation: str, publishers: str
+) -> None:
+    file = received(Path(shutil.copy(ATTESTED, tmp_path)))
+
+    with pytest.raises(AttestationError, match="is not valid"):
+        verify(file, f"[{attestation}]", publishers_of("ada", [publishers]))
+
+
+def test_a_genuine_signature_of_another_file_is_refused(tmp_path: Path) -> None:
+    other = tmp_path / ATTESTED.name
+    other.write_bytes(a_wheel(tmp_path).read_bytes())
+
+    with pytest.raises(AttestationError, match="digest"):
+        verify(received(other), f"[{SIGNED.read_text()}]", publishers_of("ada", [TRUSTED]))
+
+
+@pytest.mark.embedded
+def test_without_the_extra_attestations_are_refused_in_words_that_help(
+    hub_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Read by every interpreter that starts: the library is as if it was not installed.
+    hiding = "import sys\nsys.modules['pypi_attestations'] = None\n"
+    (tmp_path / "sitecustomize.py").write_text(hiding)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    with run_hub(hub_data, attestation_publishers=TRUSTED) as hub:
+        response = upload_signed(hub, SIGNED.read_text())
+
+    assert (response.status_code, response.json()["code"]) == (400, "attestation_refused")
+    assert "strop[hub,attestations]" in response.json()["detail"]
 
 
 @pytest.mark.embedded

@@ -98,7 +98,10 @@ def render_project(
             for file in listed
         ],
     }
-    anchors = "".join(_file_anchor(file, _file_url(file, name, files_url)) for file in listed)
+    anchors = "".join(
+        _file_anchor(file, _file_url(file, name, files_url), _provenance(file, name, root))
+        for file in listed
+    )
     html = (
         f"{_HEAD}{_status_tags(standing)}<title>Links for {escape(name)}</title></head>\n"
         f"<body><h1>Links for {escape(name)}</h1>\n{anchors}</body></html>\n"
@@ -176,13 +179,14 @@ def _file_entry(file: IndexFile, url: str) -> dict[str, Any]:
     return entry
 
 
-def _file_anchor(file: IndexFile, url: str) -> str:
+def _file_anchor(file: IndexFile, url: str, provenance: dict[str, str]) -> str:
     attributes = {"href": f"{url}#sha256={file.sha256}"}
     if file.requires_python:
         attributes["data-requires-python"] = file.requires_python
     if file.metadata_sha256:
         attributes["data-core-metadata"] = f"sha256={file.metadata_sha256}"
         attributes["data-dist-info-metadata"] = f"sha256={file.metadata_sha256}"
+    attributes |= {f"data-{key}": value for key, value in provenance.items()}
     if file.yanked:
         attributes["data-yanked"] = "" if file.yanked is True else file.yanked
     rendered = " ".join(f'{key}="{escape(value)}"' for key, value in attributes.items())
