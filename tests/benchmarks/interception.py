@@ -1,8 +1,9 @@
-"""CPU that interception adds to a call: ``python -m tests.benchmarks.interception [--json]``.
+"""CPU that interception adds to a call: ``python -m tests.benchmarks.interception [--peers]``.
 
 A program makes 500 chat calls of a growing conversation over one connection. What is timed is
 this process alone: HTTP, dialect, retries, episode, record; the program's CPU is its own. The
-cost of a turn without any program, from `tests.benchmarks.rollout`, is part of the figure.
+cost of a turn without any program, from `tests.benchmarks.rollout`, is part of the figure. With
+``--peers`` the same program is put behind the interception of other frameworks.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import time
 import strop
 from strop.limits import TimeLimits
 from strop.serve.intercept import AgentEpisode, Program
+from tests.benchmarks.peers import INTERCEPTION, WITHOUT_INTERCEPTION, measure_peers
 
 CALL_COUNT = 500
 CONVERSATION_LENGTH = 20
@@ -70,11 +72,16 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
+    parser.add_argument("--peers", action="store_true", help="install and measure the peers too")
     arguments = parser.parse_args()
     # The first round warms caches and imports.
     rounds = [_once() for _ in range(ROUNDS + 1)][1:]
     figures = {"cpu_ms": round(statistics.median(rounds), 4)}
     print(f"{CALL_COUNT} calls of one program: {figures['cpu_ms']:.3f} ms CPU a call")
+    if arguments.peers:
+        figures |= measure_peers(INTERCEPTION, "1", "1", str(CALL_COUNT), _PROGRAM)
+        for peer, cause in WITHOUT_INTERCEPTION.items():
+            print(f"  {peer} cannot be driven: {cause}")
     if arguments.json:
         print(json.dumps(figures))
 

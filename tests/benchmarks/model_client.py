@@ -1,7 +1,8 @@
 """CPU that one chat call costs the client, with 256 and with 4,096 calls in flight.
 
 The server runs in a process of its own and its CPU does not count. Every call asks for something
-else, and every reply is compared with what the engine must answer.
+else, and every reply is compared with what the engine must answer. With ``--peers`` the clients
+of other frameworks make the same calls to the same server, 256 at a time.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 
 from strop.models.openai import OpenAIModel
 from strop.types import Message, Sampling
+from tests.benchmarks.peers import CLIENT, measure_peers
 from tests.model_server import serve_in_a_process
 
 SYSTEM = "You are a careful assistant. Answer with the reversed text and nothing else. " * 4
@@ -57,6 +59,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
     parser.add_argument("--repeats", type=int, default=3, help="the median of so many is given")
+    parser.add_argument("--peers", action="store_true", help="install and measure the peers too")
     arguments = parser.parse_args()
     _allow_sockets(8192)
     figures = {}
@@ -69,6 +72,8 @@ def main() -> None:
             figures[f"cpu_ms_{in_flight}"] = round(warm, 4)
             figures[f"cold_cpu_ms_{in_flight}"] = round(cold, 4)
             print(f"{in_flight:5} in flight: {warm:.3f} ms a call; {cold:.3f} ms with connecting")
+        if arguments.peers:
+            figures |= measure_peers(CLIENT, base_url, "256", "16")
     if arguments.json:
         print(json.dumps(figures))
 

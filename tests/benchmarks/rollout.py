@@ -20,7 +20,7 @@ from strop.models.scripted import call
 from strop.trajectory import Segment
 from strop.trajectory_file import TrajectoryWriter
 from strop.types import Message, ToolCall
-from tests.benchmarks.peers import measure_peers
+from tests.benchmarks.peers import ROLLOUT, measure_peers
 
 ROLLOUT_COUNT = 2_000
 CONCURRENCY = 256
@@ -155,10 +155,9 @@ def main() -> None:
     for name, value in result.items():
         print(f"  {name:18} {value:8.4f}")
     if arguments.peers:
-        peers = measure_peers(ROLLOUT_COUNT, CONCURRENCY)
-        print("the same single turn through peers, ms CPU each, median of 3:")
+        peers = measure_peers(ROLLOUT, str(ROLLOUT_COUNT), str(CONCURRENCY))
         for name, value in peers.items():
-            print(f"  {name:28} {value:8.3f}  {value / result['cpu_ms']:6.1f} x")
+            print(f"  {name:28} {value / result['cpu_ms']:8.1f} x ours")
         result |= peers
     print(f"wall time of the whole benchmark: {time.perf_counter() - wall:.1f} s")
     if arguments.json:

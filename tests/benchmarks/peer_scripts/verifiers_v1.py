@@ -129,4 +129,5 @@ def main() -> None:
     print(json.dumps({"cpu_ms": used_s / COUNT * 1_000}))
 
 
-main()
+if __name__ == "__main__":
+    main()
