@@ -38,11 +38,6 @@ def number_at_most(most: int) -> Verdict:
     return lambda result: int((result.text.split() or ["-1"])[-1]) in range(most + 1)
 
 
-def _is_kept_from_forking(result: ExecResult) -> bool:
-    """Where the user is shared, the whole run is ended; elsewhere only its forks fail."""
-    return result.limit == "pid_count" or number_at_most(32)(result)
-
-
 def _reading(path: str) -> str:
     return f"{TRY}attempt(lambda: open({path!r}, 'rb').read(64))"
 
@@ -62,11 +57,12 @@ import os, time
 for _ in range(6):
     if os.fork() == 0:
         kept = b"x" * (120 << 20)
-        time.sleep(20)
+        time.sleep(600)
         os._exit(0)
-time.sleep(20)
+time.sleep(600)
 """,
-        lambda r: r.status == "oom" and r.wall_s < 2.5,
+        lambda r: r.status == "oom",
+        wall_s=60.0,
     ),
     Attack(
         "fork bomb",
@@ -84,7 +80,14 @@ except OSError:
 print(count, flush=True)
 os._exit(0)
 """,
-        _is_kept_from_forking,
+        # Where the user is shared, the whole run is ended; elsewhere only its forks fail.
+        lambda r: r.limit == "pid_count" or number_at_most(32)(r),
+    ),
+    Attack(
+        "fork bomb that doubles",
+        "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
+        lambda r: r.limit in ("pid_count", "memory_bytes", "cpu_s", "wall_s"),
+        wall_s=1.0,
     ),
     Attack(
         "infinite stdout",
@@ -109,7 +112,8 @@ if os.fork() == 0:
 os.wait()
 print("parent", 0)
 """,
-        lambda r: r.status == "ok" and r.wall_s < 2.0,
+        lambda r: r.status == "ok" and r.wall_s < 30.0,
+        wall_s=60.0,
     ),
     Attack(
         "child that holds stdout",
@@ -120,7 +124,8 @@ if os.fork() == 0:
 print("parent", 0, flush=True)
 os._exit(0)
 """,
-        lambda r: r.status == "ok" and r.wall_s < 2.0,
+        lambda r: r.status == "ok" and r.wall_s < 30.0,
+        wall_s=60.0,
     ),
     Attack("reading shadow", _reading("/etc/shadow"), refused),
     Attack(

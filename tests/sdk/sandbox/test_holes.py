@@ -107,11 +107,11 @@ for _ in range(6):
         block = mmap.mmap(-1, 120 << 20)
         for start in range(0, len(block), 4096):
             block[start] = 1
-        time.sleep(20)
+        time.sleep(600)
         os._exit(0)
-time.sleep(20)
+time.sleep(600)
 """
-    result = await backend.run(hoard)
+    result = await backend.run(hoard, limits=replace(TIGHT, wall_s=60.0, cpu_s=60.0))
 
     assert (result.status, result.limit) == ("oom", "memory_bytes")
 
@@ -128,7 +128,7 @@ for _ in range(8):
     os.wait()
 print(len(block) >> 20)
 """
-    result = await backend.run(frugal)
+    result = await backend.run(frugal, limits=replace(TIGHT, wall_s=60.0))
 
     assert (result.status, result.text) == ("ok", "100\n")
 
@@ -140,7 +140,7 @@ for _ in range(3):
     os.fork()
 while True: pass
 """
-    result = await backend.run(busy, limits=replace(TIGHT, cpu_s=1.0, wall_s=20.0))
+    result = await backend.run(busy, limits=replace(TIGHT, cpu_s=1.0, wall_s=60.0))
 
     assert (result.status, result.limit) == ("timeout", "cpu_s")
 

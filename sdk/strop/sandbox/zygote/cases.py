@@ -11,11 +11,9 @@ from typing import Any
 
 from strop.sandbox.wire import CASE, RESULT, pack_result
 from strop.sandbox.zygote import meter, untrusted
+from strop.sandbox.zygote.fork_bound import ForkBound
 from strop.sandbox.zygote.supervisor import Run, measure, read_trouble, report, send, supervise_one
 from strop.sandbox.zygote.watch import Streams, Watch
-
-_OTHERS_COUNT = 512
-"""How many threads of others may start while a run lives, in tiers that share the user."""
 
 
 def supervise(run: Run) -> None:
@@ -37,14 +35,11 @@ def supervise(run: Run) -> None:
 
 
 def _real_limits(run: Run) -> dict[str, float]:
-    """Where the kernel counts all processes of a user, leave its limit as a last stop.
-
-    There the watch counts the run's own. The kernel's limit may not be lower than what the user
-    has, in whatever namespace, and may yet start: forks would fail that nothing forbids.
-    """
+    """Where the kernel counts all processes of a user, leave its limit as a last stop."""
     ground, limits = run.place.ground, dict(run.request.limits)
     if not ground.has_namespaces and not ground.switches_user:
-        limits["pid_count"] += meter.count_all_threads() + _OTHERS_COUNT
+        run.bound = ForkBound(int(limits["pid_count"]))
+        limits.update(run.bound.words)
     return limits
 
 

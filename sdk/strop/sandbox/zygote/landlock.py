@@ -15,7 +15,7 @@ _REFER, _TRUNCATE, _IOCTL = 1 << 13, 1 << 14, 1 << 15
 _FIRST_RIGHTS = (1 << 13) - 1
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _OF_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
-_TCP, _SCOPES = 0x3, 0x3
+_TCP, _SCOPES, _SIGNALS = 0x3, 0x3, 0x2
 
 LEAST_VERSION = 6
 """The first with scopes, which keep signals and abstract sockets inside the sandbox."""
@@ -53,6 +53,28 @@ def confine(readable: Iterable[str], writable: Iterable[str]) -> None:
         linux.syscall("landlock_restrict_self", _RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)
+
+
+def keep_signals_inside() -> bool:
+    """Let this process, and all that it starts, send signals to none but those that it starts.
+
+    Returns:
+        Whether the kernel can do that.
+    """
+    if version() < LEAST_VERSION:
+        return False
+    attributes = struct.pack("QQQ", 0, 0, _SIGNALS)
+    size = ctypes.c_size_t(len(attributes))
+    try:
+        ruleset = linux.syscall("landlock_create_ruleset", _CREATE_RULESET, attributes, size, 0)
+        try:
+            linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+            linux.syscall("landlock_restrict_self", _RESTRICT_SELF, ruleset, 0)
+        finally:
+            os.close(ruleset)
+    except OSError:
+        return False
+    return True
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:

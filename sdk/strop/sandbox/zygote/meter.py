@@ -7,11 +7,17 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from strop.sandbox.zygote import landlock, linux
+
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _KILL_S = 10.0
+UNBOUNDED = 1 << 60
+"""More than there can be."""
 _FEW = 8
 """So many are killed one by one; more are stopped first, see `kill_listed`."""
+_reaper = 0
+"""The process whose signals reach none but those that it has started; not the forks of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +31,19 @@ class Usage:
     """Of all together; each process has at least one."""
 
 
-def pids_below(root: int | None) -> list[int]:
+def pids_below(root: int | None, most: int = UNBOUNDED) -> list[int]:
     """List the processes of this namespace but the first, or all descendants of `root`.
 
-    With `root` None this process is the first of its namespace, and nothing escapes the list.
+    Args:
+        root: None where this process is the first of its namespace; nothing escapes that list.
+        most: Below a `root`, look no further once there are more than these.
     """
     if root is None:
         me = os.getpid()
         return [pid for name in os.listdir("/proc") if name.isdigit() and (pid := int(name)) != me]
     found: list[int] = []
     waiting = [root]
-    while waiting:
+    while waiting and len(found) <= most:
         below = children(waiting.pop())
         found += below
         waiting += below
@@ -96,6 +104,31 @@ def count_all_threads() -> int:
     return int(fields[3].partition(b"/")[2]) if len(fields) > 3 else 0
 
 
+def become_reaper() -> None:
+    """Adopt what is orphaned below this process, and make ending all of it one single step.
+
+    Where the kernel can keep signals inside, one that is sent to everybody reaches exactly what
+    this process has started, at one moment: nothing forks its way past it.
+    """
+    global _reaper
+    linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+    if landlock.keep_signals_inside():
+        _reaper = os.getpid()
+
+
+def _signal_all(number: int) -> None:
+    """Signal all below this process at once, if it is such that no other is reached."""
+    if _reaper != os.getpid():
+        return
+    try:
+        os.kill(os.getppid(), 0)
+    except PermissionError:
+        with suppress(OSError):
+            os.kill(-1, number)
+    except OSError:
+        return
+
+
 def kill_below(root: int | None, spared: frozenset[int] = frozenset()) -> bool:
     """Kill every process that `pids_below` lists, again and again until none is left.
 
@@ -106,7 +139,12 @@ def kill_below(root: int | None, spared: frozenset[int] = frozenset()) -> bool:
     Returns:
         Whether none is left.
     """
-    return kill_listed(lambda: [pid for pid in pids_below(root) if pid not in spared])
+    if root == os.getpid():
+        _signal_all(signal.SIGSTOP if spared else signal.SIGKILL)
+    try:
+        return kill_listed(lambda: [pid for pid in pids_below(root) if pid not in spared])
+    finally:
+        _signal(spared, signal.SIGCONT)
 
 
 def kill_listed(list_pids: Callable[[], list[int]]) -> bool:

@@ -85,7 +85,7 @@ def _become_zygote(settings: dict[str, Any], calls: socket.socket) -> int:
         linux.unshare(_NAMESPACES | (linux.NEWUSER if tier == "userns" else 0))
     if tier == "userns":
         linux.map_own_ids(uid, gid)
-    linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+    _become_reaper(has_namespaces=has_namespaces)
     alive_r, alive_w = os.pipe2(os.O_CLOEXEC)
     stub = os.getpid()
     pid = os.fork()
@@ -95,10 +95,17 @@ def _become_zygote(settings: dict[str, Any], calls: socket.socket) -> int:
         _wait_as_stub(pid, settings)
     os.close(alive_w)
     # A fork does not inherit this.
-    linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+    _become_reaper(has_namespaces=has_namespaces)
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL if has_namespaces else signal.SIGTERM)
     settings["number"] = stub
     return alive_r
+
+
+def _become_reaper(*, has_namespaces: bool) -> None:
+    if has_namespaces:
+        linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+    else:
+        meter.become_reaper()
 
 
 def _load_modules(settings: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ import select
 import socket
 from typing import NoReturn
 
-from strop.sandbox.zygote import cases, linux, meter, python, rootfs, supervisor, untrusted
+from strop.sandbox.zygote import cases, meter, python, rootfs, supervisor, untrusted
 from strop.sandbox.zygote.place import Ground, Place
 
 _CHUNK_BYTES = 1 << 16
@@ -30,7 +30,7 @@ def main() -> NoReturn:
 
 
 def _serve(job: socket.socket) -> None:
-    linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+    meter.become_reaper()
     os.makedirs(os.path.join(rootfs.BOX, "tmp"), exist_ok=True)
     os.environ["HOME"] = ""
     ground = Ground(

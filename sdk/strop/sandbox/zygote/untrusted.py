@@ -175,7 +175,6 @@ def variables(box: str) -> dict[str, str]:
 def _limit_resources(limits: Mapping[str, float]) -> None:
     cpu_s = max(1, -int(-limits["cpu_s"] // 1))
     values = {
-        resource.RLIMIT_NPROC: int(limits["pid_count"]),
         resource.RLIMIT_FSIZE: int(limits["file_bytes"]),
         resource.RLIMIT_NOFILE: int(limits["open_file_count"]),
         resource.RLIMIT_CORE: 0,
@@ -185,6 +184,10 @@ def _limit_resources(limits: Mapping[str, float]) -> None:
     if limits["address_space_bytes"]:
         values[resource.RLIMIT_AS] = int(limits["address_space_bytes"])
     linux.set_resource_limits(values)
+    hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    most = int(limits.get("pid_last", limits["pid_count"]))
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (min(int(limits["pid_count"]), most), most))
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     last_s = cpu_s + 1 if hard == resource.RLIM_INFINITY else min(cpu_s + 1, hard)
     # The first bound sends a signal that tells the cause, the second one kills.

@@ -247,12 +247,12 @@ class Watch:
             # that tick on each core, and belongs to earlier cases for the greater part.
             self._cpu_before_s = max(0.0, used.cpu_s - (now - self.started_at))
         self.cpu_s = used.cpu_s - self._cpu_before_s
-        if used.memory_bytes > self._limits["memory_bytes"]:
+        if used.thread_count > self._limits["pid_count"]:
+            self.ended_by = "pid_count"
+        elif used.memory_bytes > self._limits["memory_bytes"]:
             self.ended_by = "memory_bytes"
         elif self.cpu_s > self._limits["cpu_s"]:
             self.ended_by = "cpu_s"
-        elif used.thread_count > self._limits["pid_count"]:
-            self.ended_by = "pid_count"
 
     def close(self) -> None:
         """Close stdin if the run has not taken all of it."""

@@ -85,7 +85,7 @@ def serve(calls: socket.socket, notes_fd: int, number: int, home: Place) -> NoRe
     """Without namespaces: wait for one call, note that it was taken, and serve it to its end."""
     try:
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
-        linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+        meter.become_reaper()
         place.prepare_box(home, DEFAULT_BOX)
         child = untrusted.spawn(home, "none")
         linux.prctl(linux.PR_SET_DUMPABLE, 0)
@@ -204,7 +204,7 @@ class Room:
                 linux.unshare(linux.NEWNS)
                 rootfs.mount_proc()
             else:
-                linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+                meter.become_reaper()
             received = supervisor.receive_request(sock)
             if received is not None:
                 child = untrusted.spawn(home, self._sockets)
