@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -18,6 +17,7 @@ from strop.limits import TimeLimits
 from strop.reward_function import Reward, RewardFunction
 from strop.rollout import roll_out
 from strop.rubric import Rubric
+from strop.stopwatch import Stopwatch
 from strop.task import Task, TaskSet
 from strop.threads import Threads
 from strop.tools import Tool, ToolConnection, ToolLike, ToolServer
@@ -252,10 +252,11 @@ class Environment:
             trajectory: A finished one, of this run or read from a file.
             episode: The open episode, for live rewards; None keeps their recorded values.
         """
-        started = time.perf_counter()
-        scored = await self.rubric.score(trajectory, self.threads, episode)
-        score_s = time.perf_counter() - started
-        return replace(scored, timing=replace(scored.timing, score_s=score_s))
+        with Stopwatch() as watch:
+            scored = await self.rubric.score(trajectory, self.threads, episode)
+        timing = scored.timing
+        queue_s = timing.queue_s + watch.queue_s
+        return replace(scored, timing=replace(timing, score_s=watch.seconds, queue_s=queue_s))
 
 
 class Group:

@@ -8,10 +8,16 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from strop.errors import BoundaryError, EnvironmentFaultError, EpisodeUseError
+from strop.errors import (
+    BoundaryError,
+    EnvironmentFaultError,
+    EpisodeUseError,
+    NoCompletionError,
+)
 from strop.limits import limited, sampled_tokens
 from strop.recorder import Recorder
 from strop.replies import Replies
+from strop.stopwatch import Stopwatch
 from strop.toolbox import Toolbox
 from strop.tools import Tool, ToolConnection, ToolLike, tools_of
 from strop.trajectory import Failure, Seat, StopReason, Timing, Trajectory, failure_of
@@ -77,7 +83,7 @@ class Episode:
         self._stop: tuple[StopReason, str] | None = None
         self._failure: Failure | None = None
         self._started_at_s = time.time()
-        self._setup_s = self._turns_s = self._tools_s = 0.0
+        self._queue_s = self._setup_s = self._turns_s = self._tools_s = 0.0
         self._rng: random.Random | None = None
 
     # What authors override
@@ -187,18 +193,20 @@ class Episode:
         if self._is_open or self._stop is not None:
             raise EpisodeUseError("An episode is single-use. Start another for another attempt.")
         self._is_open = True
-        started = time.perf_counter()
         self._recorder.observe(next(iter(self.seats)), self._environment.opening(self.task))
+        watch = Stopwatch()
         try:
-            async with limited(self._environment.time_limits.setup_s):
-                for server in self._environment.episode_servers:
-                    self._connections.append(await server.connect())
-                    self.add_tools(*self._connections[-1].tools)
-                await self.setup()
+            with watch:
+                async with limited(self._environment.time_limits.setup_s):
+                    for server in self._environment.episode_servers:
+                        self._connections.append(await server.connect())
+                        self.add_tools(*self._connections[-1].tools)
+                    await self.setup()
         except (Exception, SystemExit) as error:
             raise self._fault("setup", error) from error
         finally:
-            self._setup_s = time.perf_counter() - started
+            self._setup_s = watch.seconds
+            self._queue_s += watch.queue_s
 
     async def step(self, completion: Completion, *, elapsed_s: float = 0.0) -> None:
         """Take the due completion, run its tools or `respond`, and observe the answer.
@@ -213,20 +221,24 @@ class Episode:
         """
         if not self._is_open or self._stop is not None:
             raise EpisodeUseError("No completion is due: the episode is not open, or has ended.")
-        started = time.perf_counter()
         seat = self.due_seat
         if self._has_own_messages:
             self._recorder.rebase(seat, self.messages_of(seat))
         self._recorder.commit(seat, completion)
         self._turn_count += 1
         cut = _CUT.get(completion.finish_reason) if self.ends_when_cut else None
+        has_calls = bool(completion.message.tool_calls and self.toolbox and cut is None)
+        left_s = self.turns_left_s
+        watch = Stopwatch()
         try:
-            if completion.message.tool_calls and self.toolbox and cut is None:
-                await self._run_tools(seat, completion)
-            else:
-                await self._respond(seat, completion)
+            with watch:
+                async with limited(None if left_s is None else max(0.0, left_s - elapsed_s)):
+                    await (self._run_tools if has_calls else self._respond)(seat, completion)
+        except TimeoutError:
+            self.truncate("time_limit", "the turns took as long as they may")
         finally:
-            self._turns_s += elapsed_s + time.perf_counter() - started
+            self._turns_s += elapsed_s + watch.seconds
+            self._queue_s += watch.queue_s
         if cut is not None:
             self._stop = (cut, "the completion was cut")
         elif self._stop is None:
@@ -251,9 +263,15 @@ class Episode:
     async def score(self, queue_s: float = 0.0) -> Trajectory:
         """End the episode if it has not ended, and score it; call it before closing.
 
+        One that is stopped before its first completion is a failure and gets no reward.
+
         Args:
             queue_s: Seconds that the attempt waited before it began, for the record.
         """
+        if self._stop is None and self._turn_count == 0:
+            detail = "The driver stopped the episode before its first completion."
+            self.fail(NoCompletionError(detail))
+            self._stop = ("cancelled", detail)
         self.truncate("driver", "the driver asked for the result")
         return await self._environment.score(self._trajectory(queue_s), self)
 
@@ -288,19 +306,19 @@ class Episode:
         self._recorder.observe(seat, messages)
 
     async def _run_tools(self, seat: str, completion: Completion) -> None:
-        started = time.perf_counter()
         environment = self._environment
-        messages, end = await self.toolbox.answer(
-            completion.message.tool_calls,
-            seat,
-            self,
-            environment.threads,
-            environment.time_limits.tool_s,
-        )
+        with Stopwatch() as watch:
+            messages, end = await self.toolbox.answer(
+                completion.message.tool_calls,
+                seat,
+                self,
+                environment.threads,
+                environment.time_limits.tool_s,
+            )
         if end is not None:
             self._stop = ("ended", end.reason)
         self._recorder.observe(seat, messages)
-        self._tools_s += time.perf_counter() - started
+        self._tools_s += watch.seconds
 
     def _limit(self, completion: Completion) -> tuple[StopReason, str] | None:
         environment = self._environment
@@ -332,7 +350,7 @@ class Episode:
             environment=environment.identity,
             settings=environment.settings,
             fork_count=self._recorder.fork_count,
-            timing=Timing(queue_s, self._setup_s, self._turns_s, self._tools_s),
+            timing=Timing(queue_s + self._queue_s, self._setup_s, self._turns_s, self._tools_s),
             started_at_s=self._started_at_s,
             isolation=self.isolation,
             strop_version=environment.strop_version,

@@ -20,6 +20,7 @@ StropError
 │       ├── ModelRequestError        any other 4xx: this attempt cannot succeed
 │       ├── ContextOverflowError     the prompt is longer than the context
 │       ├── ModelReplyError          a reply that is no completion
+│       ├── NoCompletionError        the driver asked for the result before any completion
 │       └── RendererError            a conversation that token ids cannot tell
 ├── ServeRefusedError        who serves an environment refuses: another secret, no such server
 ├── RunStoppedError          a run stopped itself: authentication, failure budget
@@ -141,6 +142,10 @@ class ModelReplyError(ModelError):
     """The endpoint answered 2xx with something that is no completion."""
 
     is_retryable = True
+
+
+class NoCompletionError(ModelError):
+    """The driver asked for the result before any completion: there is nothing to score."""
 
 
 class RendererError(ModelError):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
+from strop.stopwatch import current_clock
 from strop.trajectory import Trajectory
 from strop.types import Completion, Message
 
@@ -31,14 +32,15 @@ class TimeLimits:
 
 def limited(seconds: float | None) -> AbstractAsyncContextManager[object]:
     """Raises `TimeoutError` from its body after so many seconds; None never does."""
-    return nullcontext() if seconds is None else _Patience(seconds)
+    return nullcontext() if seconds is None else Patience(seconds)
 
 
-class _Patience:
+class Patience:
     """A time limit whose clock is the event loop's own ticks.
 
     Where hundreds of calls compete for the interpreter, ticks come late too: what a call only
-    waited is not charged to it, and a call that sleeps or hangs is charged every second.
+    waited is not charged to it, and a call that sleeps or hangs is charged every second. Ticks
+    during which its attempt waits in a queue do not count.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -46,17 +48,25 @@ class _Patience:
         self._left_count = _TICK_COUNT
         self._timeout = asyncio.timeout(None)
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
+        self._clock = current_clock()
         await self._timeout.__aenter__()
         self._next = self._loop.call_later(self._tick_s, self._tick)
+        return self
 
     async def __aexit__(self, *error: Any) -> None:
         self._next.cancel()
         await self._timeout.__aexit__(*error)
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether the time was over before its body was."""
+        return self._timeout.expired()
+
     def _tick(self) -> None:
-        self._left_count -= 1
+        if self._clock is None or not self._clock.is_waiting:
+            self._left_count -= 1
         if self._left_count:
             self._next = self._loop.call_later(self._tick_s, self._tick)
         else:

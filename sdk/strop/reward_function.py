@@ -35,6 +35,8 @@ class Reward:
     """A `def` that runs on the event loop, not on a thread."""
     is_group: bool = False
     """Takes the valid members of a group and returns one number for each."""
+    is_process: bool = False
+    """A `def` that runs in a process, which is killed when it takes too long."""
     is_async: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -44,6 +46,8 @@ class Reward:
         set_field(self, "is_async", _is_async(self.function))
         self._check_numbers()
         self._check_signature()
+        if self.is_process:
+            self._check_process()
 
     def weighted(self, weight: float) -> Self:
         """The same function with another weight."""
@@ -95,6 +99,15 @@ class Reward:
                 "Further values belong into the task or into the episode's outcome."
             ) from error
 
+    def _check_process(self) -> None:
+        from strop.processes import problem_of
+
+        problem = problem_of(self.function)
+        if self.is_async or self.is_live or self.is_outside or self.is_inline:
+            problem = "only a `def` of the trajectory alone can; no live, outside or inline one"
+        if problem is not None:
+            raise ValueError(f"The reward function `{self.name}` runs in no process: {problem}.")
+
 
 @overload
 def reward(function: RewardFunction, /) -> Reward: ...
@@ -107,6 +120,7 @@ def reward(
     live: bool = False,
     outside: bool = False,
     inline: bool = False,
+    process: bool = False,
     name: str = "",
 ) -> Callable[[RewardFunction], Reward]: ...
 def reward(
@@ -119,6 +133,7 @@ def reward(
     live: bool = False,
     outside: bool = False,
     inline: bool = False,
+    process: bool = False,
     name: str = "",
 ) -> Reward | Callable[[RewardFunction], Reward]:
     """Make a reward function of ``f(trajectory) -> float``, `def` or `async def`.
@@ -133,11 +148,13 @@ def reward(
         live: It takes ``(trajectory, episode)`` and runs before the episode closes.
         outside: Its last parameter is `Replies`, through which it asks judges and the like.
         inline: Run a `def` on the event loop: only for what takes microseconds.
+        process: Run a `def` in a process of its own, for what may hang or hold the interpreter:
+            beyond its time it is killed with all that it started. Others run on threads.
         name: Another name than the function's.
     """
 
     def make(made: RewardFunction) -> Reward:
-        return Reward(made, name, weight, range, seat, live, outside, inline)
+        return Reward(made, name, weight, range, seat, live, outside, inline, is_process=process)
 
     return make if function is None else make(function)
 
@@ -155,6 +172,7 @@ def group_reward(
     weight: float = 1.0,
     range: tuple[float, float] | None = None,
     seat: str | None = None,
+    process: bool = False,
     name: str = "",
 ) -> Callable[[RewardFunction], Reward]: ...
 def group_reward(
@@ -164,6 +182,7 @@ def group_reward(
     weight: float = 1.0,
     range: tuple[float, float] | None = None,
     seat: str | None = None,
+    process: bool = False,
     name: str = "",
 ) -> Reward | Callable[[RewardFunction], Reward]:
     """Make a reward of ``f(trajectories) -> numbers``: the members of a group, compared.
@@ -176,11 +195,12 @@ def group_reward(
         weight: Factor in the weighted sum that is trained on.
         range: Smallest and largest value.
         seat: Whose reward it is; None is the first seat's.
+        process: Run a `def` in a process, as for `reward`.
         name: Another name than the function's.
     """
 
     def make(made: RewardFunction) -> Reward:
-        return Reward(made, name, weight, range, seat, is_group=True)
+        return Reward(made, name, weight, range, seat, is_group=True, is_process=process)
 
     return make if function is None else make(function)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from strop.attempt import Attempt
 from strop.errors import BoundaryError, ContextOverflowError, ModelError, SettingsError
+from strop.limits import Patience
+from strop.stopwatch import Stopwatch
 from strop.trajectory import StopReason, Trajectory, failure_of
 from strop.types import EpisodeLike, Sampling, Seats
 
@@ -78,8 +79,9 @@ async def roll_out(
     _check_seats(episode, model)
     sampling = replace(sampling or Sampling(), seed=episode.attempt.sampling_seed)
     try:
-        await _drive(episode, model, sampling)
-        trajectory = await episode.score(queue_s)
+        with Stopwatch(is_own=True):
+            sampling_queue_s = await _drive(episode, model, sampling)
+            trajectory = await episode.score(queue_s + sampling_queue_s)
     except BaseException:
         await _shut(episode)
         raise
@@ -87,19 +89,23 @@ async def roll_out(
     return trajectory if fault is None else _failed(trajectory, fault)
 
 
-async def _drive(episode: Drivable, model: Seats, sampling: Sampling) -> None:
+async def _drive(episode: Drivable, model: Seats, sampling: Sampling) -> float:
+    """Play all turns; gives the seconds that completions waited in queues."""
+    queue_s = 0.0
     try:
         await episode.open()
         while not episode.is_ended:
-            started = time.perf_counter()
-            completion = await _complete(episode, model, sampling)
-            await episode.step(completion, elapsed_s=time.perf_counter() - started)
+            with Stopwatch() as watch:
+                completion = await _complete(episode, model, sampling)
+            queue_s += watch.queue_s
+            await episode.step(completion, elapsed_s=watch.seconds)
     except _TurnsTooLongError as error:
         episode.truncate("time_limit", str(error))
     except ContextOverflowError as error:
         episode.truncate("context_overflow", str(error))
     except BoundaryError as error:
         episode.fail(error)
+    return queue_s
 
 
 class _TurnsTooLongError(Exception):
@@ -114,12 +120,12 @@ async def _complete(episode: Drivable, model: Seats, sampling: Sampling) -> Comp
     try:
         if left_s is None:
             return await chosen.complete(episode.messages, episode.tools, sampling)
-        async with asyncio.timeout(left_s) as limit:
+        async with (limit := Patience(left_s)):
             return await chosen.complete(episode.messages, episode.tools, sampling)
     except ModelError:
         raise
     except (Exception, SystemExit) as error:
-        if left_s is not None and limit.expired():
+        if left_s is not None and limit.is_spent:
             raise _TurnsTooLongError("the turns took as long as they may") from error
         raise ModelError(f"The model raised {type(error).__name__}: {error}") from error
 

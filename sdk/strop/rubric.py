@@ -135,12 +135,21 @@ class Rubric:
     async def _call(self, each: Reward, arguments: list[Any], threads: Threads) -> Any:
         if each.is_inline and not each.is_async:
             return each.function(*arguments)
+        if each.is_process:
+            return await self._call_process(each, arguments[0], threads)
         call = each.function if each.is_async else threads.call
         given = arguments if each.is_async else [each.function, *arguments]
         if self._limit_s is None:
             return await call(*given)
         async with limited(self._limit_s):
             return await call(*given)
+
+    async def _call_process(self, each: Reward, given: Any, threads: Threads) -> Any:
+        try:
+            async with limited(self._limit_s):
+                return await threads.processes.call(each.function, given)
+        except RewardError as error:
+            raise RewardError(f"`{each.name}` {error}") from error
 
     def _with_values(
         self, trajectory: Trajectory, values: dict[str, RewardValue], failure: Failure | None

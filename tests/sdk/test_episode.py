@@ -170,6 +170,15 @@ async def test_an_episode_is_single_use() -> None:
         await episode.open()
 
 
+async def test_what_is_stopped_before_its_first_completion_gets_no_reward() -> None:
+    trajectory = await play(a_maze())
+
+    assert trajectory.stop_reason == "cancelled"
+    assert trajectory.failure is not None
+    assert (trajectory.failure.type, trajectory.reward) == ("NoCompletionError", None)
+    assert trajectory.rewards == {}
+
+
 async def test_a_driver_may_stop_early() -> None:
     trajectory = await play(a_maze(), moves(1))
 

@@ -12,6 +12,7 @@ from strop import (
     Attempt,
     Completion,
     Environment,
+    Message,
     RunPlan,
     ScriptedModel,
     Task,
@@ -132,6 +133,17 @@ async def test_a_group_can_be_driven_by_hand() -> None:
         trajectories = await group.score()
 
     assert [each.reward for each in trajectories] == [0.0, 1.0, 12.0]
+
+
+async def test_a_member_that_was_never_played_is_not_compared() -> None:
+    async with an_environment().start_group(TASK, 3) as group:
+        for episode, text in zip(group.episodes, ["1", "2"], strict=False):
+            await episode.step(Completion(Message("assistant", text)))
+        first, second, third = await group.score()
+
+    assert [first.reward, second.reward, third.reward] == [1.0, 12.0, None]
+    assert third.failure is not None
+    assert third.failure.type == "NoCompletionError"
 
 
 def test_an_empty_group_is_refused() -> None:

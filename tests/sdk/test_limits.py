@@ -1,6 +1,7 @@
 """Turns, tokens, time and conditions end an episode, each with its own reason."""
 
 import asyncio
+import threading
 import time
 from typing import Any
 
@@ -118,6 +119,49 @@ async def test_a_slow_reward_fails_the_attempt() -> None:
 
     assert trajectory.failure is not None
     assert "`slow` took longer than 0.05 s" in trajectory.failure.message
+
+
+@pytest.mark.parametrize("kind", ["tool", "reward"])
+async def test_code_that_spins_beyond_its_limit_is_ended(kind: str) -> None:
+    ended = threading.Event()
+
+    def spin(trajectory: Any = None) -> float:
+        """Never returns."""
+        try:
+            while True:
+                pass
+        finally:
+            ended.set()
+
+    def play() -> float:
+        """Spin."""
+        return spin()
+
+    environment = an_environment(
+        episode=Episode,
+        tools=[play],
+        rewards=[reward(spin)] if kind == "reward" else [],
+        time_limits=TimeLimits(tool_s=0.2, reward_s=0.2),
+    )
+    said: list[Any] = [call("play"), "x"] if kind == "tool" else ["x"]
+    trajectory = await environment.rollout(TASK, ScriptedModel.replies(said))
+
+    assert await asyncio.to_thread(ended.wait, 30)
+    assert (trajectory.failure is not None) == (kind == "reward")
+
+
+async def test_a_tool_that_hangs_ends_with_the_time_of_the_turns() -> None:
+    def hang() -> str:
+        """Hang."""
+        while True:
+            time.sleep(0.01)
+
+    environment = an_environment(episode=Episode, tools=[hang], time_limits=TimeLimits(turns_s=0.2))
+    rollout = environment.rollout(TASK, ScriptedModel.replies([call("hang"), "x"]))
+    trajectory = await asyncio.wait_for(rollout, 30)
+
+    assert (trajectory.stop_reason, trajectory.failure) == ("time_limit", None)
+    assert trajectory.turn_count == 1
 
 
 async def test_functions_can_be_tools_of_every_episode() -> None:

@@ -1,8 +1,11 @@
 """Blocking author code runs beside the event loop, as wide as the run, and holds nothing up."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,6 +83,152 @@ async def test_a_cancelled_caller_does_not_wait_for_its_call(threads: Threads) -
 
     assert time.monotonic() - started < 1
     may_end.set()
+
+
+async def test_a_left_call_that_spins_is_ended(threads: Threads) -> None:
+    is_running, ended = threading.Event(), threading.Event()
+
+    def spin() -> None:
+        try:
+            is_running.set()
+            while True:
+                pass
+        finally:
+            ended.set()
+
+    await _leave(threads, spin, is_running)
+
+    assert await asyncio.to_thread(ended.wait, 30)
+
+
+async def test_a_left_call_that_catches_all_errors_is_ended_again(threads: Threads) -> None:
+    is_running, ended = threading.Event(), threading.Event()
+    caught: list[BaseException] = []
+
+    def spin() -> None:
+        is_running.set()
+        while not caught:
+            try:
+                while True:
+                    pass
+            except BaseException as error:  # noqa: BLE001 - what a careless author writes
+                caught.append(error)
+        try:
+            while True:
+                pass
+        finally:
+            ended.set()
+
+    await _leave(threads, spin, is_running)
+
+    assert await asyncio.to_thread(ended.wait, 60)
+    assert not isinstance(caught[0], Exception)
+
+
+async def test_left_calls_take_no_place_from_others() -> None:
+    threads = Threads(2)
+    may_end = threading.Event()
+    for _ in range(6):
+        is_running = threading.Event()
+
+        def hang(is_running: threading.Event = is_running) -> None:
+            is_running.set()
+            # Not at a step of Python: nothing can end it before its time.
+            may_end.wait(60)
+
+        await _leave(threads, hang, is_running)
+
+    assert await asyncio.wait_for(threads.call(len, "four"), 30) == 4
+    may_end.set()
+    threads.close()
+
+
+async def test_a_call_that_is_left_before_it_begins_never_runs() -> None:
+    threads = Threads(1)
+    may_end = threading.Event()
+    ran: list[int] = []
+    first = asyncio.ensure_future(threads.call(may_end.wait, 60))
+    second = asyncio.ensure_future(threads.call(ran.append, 2))
+    third = asyncio.ensure_future(threads.call(ran.append, 3))
+    await asyncio.sleep(0.01)
+    second.cancel()
+    await asyncio.sleep(0.01)
+    may_end.set()
+    await asyncio.gather(first, third)
+
+    assert ran == [3]
+    threads.close()
+
+
+async def test_a_call_that_goes_on_to_its_end_is_not_ended(threads: Threads) -> None:
+    is_running, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        is_running.set()
+        while not may_end.is_set():
+            pass
+        ended.set()
+
+    calling = asyncio.ensure_future(threads.call_to_end(work))
+    assert await asyncio.to_thread(is_running.wait, 30)
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    may_end.set()
+
+    assert await asyncio.to_thread(ended.wait, 30)
+
+
+async def test_a_call_that_cannot_be_ended_is_named(
+    threads: Threads, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strop.threads._INSIST_S", 0.01)
+    is_running, may_end = threading.Event(), threading.Event()
+
+    def stubborn() -> None:
+        is_running.set()
+        may_end.wait(60)
+
+    await _leave(threads, stubborn, is_running)
+    for _ in range(3_000):
+        if caplog.records:
+            break
+        await asyncio.sleep(0.01)
+
+    assert "stubborn` was left" in caplog.text
+    assert "process=True" in caplog.text
+    may_end.set()
+
+
+def test_a_program_ends_while_a_call_hangs(tmp_path: Path) -> None:
+    script = tmp_path / "hangs.py"
+    script.write_text(HANGING)
+
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "left\n", "")
+
+
+async def _leave(threads: Threads, function: Any, is_running: threading.Event) -> None:
+    calling = asyncio.ensure_future(threads.call(function))
+    assert await asyncio.to_thread(is_running.wait, 30)
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+
+
+HANGING = """
+import asyncio, time
+from strop.threads import Threads
+
+async def main():
+    calling = asyncio.ensure_future(Threads().call(time.sleep, 1000))
+    await asyncio.sleep(0.1)
+    calling.cancel()
+    print("left")
+
+asyncio.run(main())
+"""
 
 
 async def test_closing_does_not_wait_and_a_closed_pool_opens_again(threads: Threads) -> None:

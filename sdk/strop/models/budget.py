@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+from strop.stopwatch import in_queue
 from strop.types import Completion, Message, Model, Sampling, ToolSpec
 
 
@@ -64,7 +65,8 @@ class PacedModel:
         if self._tokens is not None:
             wait_s = max(wait_s, self._tokens.take(0))
         if wait_s:
-            await asyncio.sleep(wait_s)
+            with in_queue():
+                await asyncio.sleep(wait_s)
         completion = await self._model.complete(messages, tools, sampling)
         if self._tokens is not None and completion.usage is not None:
             self._tokens.take(completion.usage.prompt_tokens + completion.usage.completion_tokens)

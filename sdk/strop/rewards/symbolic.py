@@ -100,6 +100,7 @@ class Pool:
             return self._ask(request)
 
         asked = loop.run_in_executor(self._executor, ask)
+        asked.add_done_callback(lambda _: has_begun.set())
         try:
             # Whoever waits for a worker is charged nothing.
             with in_queue():

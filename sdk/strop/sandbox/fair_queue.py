@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from strop.errors import SandboxBusyError
+from strop.stopwatch import in_queue
 
 
 class FairQueue:
@@ -56,7 +57,8 @@ class FairQueue:
         self._waiting.setdefault(rollout, deque()).append(future)
         self._count += 1
         try:
-            await future
+            with in_queue():
+                await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():
                 self._leave()

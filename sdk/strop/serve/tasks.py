@@ -37,7 +37,8 @@ class TaskPages:
             KeyError: There is no such split.
         """
         async with self._lock:
-            return await self._environment.threads.call(self._read, split, start)
+            # Half-way the place would be lost, and the author's iterable broken.
+            return await self._environment.threads.call_to_end(self._read, split, start)
 
     async def get(self, split: str, key: str) -> Task:
         """A task by its key.

@@ -341,7 +341,7 @@ async def test_groups_driven_by_hand_open_and_close_their_sandboxes(backend: Bac
             scored = await group.score()
         await wait_for_idle(backend)
 
-    assert [member.stop_reason for member in scored] == ["driver"] * 3
+    assert [member.stop_reason for member in scored] == ["cancelled"] * 3
 
 
 async def test_the_authors_check_plays_it() -> None:

@@ -15,6 +15,7 @@ from strop.models.http.dialing import Dialer
 from strop.models.http.exchange import ConnectionLostError, Exchange
 from strop.models.http.message import Limits, Request, Response, Url
 from strop.models.http.proxy import Proxies, Proxy
+from strop.stopwatch import in_queue
 
 
 @dataclass(eq=False, slots=True)
@@ -196,7 +197,8 @@ class HttpPool:
         waiter: asyncio.Future[Connection | None] = self._loop.create_future()
         host.waiters.append(waiter)
         try:
-            return await waiter
+            with in_queue():
+                return await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
                 self._pass_on(host, waiter.result())
