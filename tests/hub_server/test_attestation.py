@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from pypi_attestations import Distribution, Provenance
+from pypi_attestations import AttestationType, Distribution, Provenance
 from sqlalchemy import update
 
 from strop_hub import admin
@@ -140,7 +140,7 @@ def test_uv_publishes_a_signed_file_whose_provenance_is_verified_kept_and_served
     (attestation,) = bundle.attestations
     # Whoever downloads it finds the same that the hub found.
     kind, _ = attestation.verify(bundle.publisher, Distribution.from_file(ATTESTED), offline=True)
-    assert kind == "https://docs.pypi.org/attestations/publish/v1"
+    assert kind == AttestationType.PYPI_PUBLISH_V1
 
 
 def forged(**changed: Any) -> str:
