@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ class RunningHub:
     admin_token: str
     process: subprocess.Popen[str]
     log: Path
+    began_at: float = 0.0
+    """When its process was started, on the monotonic clock."""
     _counter: Iterator[int] = field(default_factory=itertools.count)
 
     def client(self, token: str | None = None) -> httpx.Client:
@@ -84,10 +87,11 @@ def run_hub(
         token = admin.token_create(settings, admin_name, scopes=[Scope.ADMIN])[0]
     log_path = data.parent / f"{data.name}.log"
     with log_path.open("a") as log:
+        began_at = time.monotonic()
         process = _start(data, log, given | variables, arguments)
         try:
             url = json.loads(_read_document(process, log_path))["url"]
-            yield RunningHub(url, settings, token, process, log_path)
+            yield RunningHub(url, settings, token, process, log_path, began_at)
         finally:
             process.terminate()
             process.wait(STOP_S)
