@@ -32,7 +32,8 @@ from strop_hub.publish.validate import SOURCE, WHEEL, examine
 from strop_hub.publish.yank import unyank, yank
 from strop_hub.releases import operator
 
-_OWN_FAULT = 500
+OWN_FAULT = 500
+"""Refusals from here on are no verdict on what came: a run ends with them."""
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ def _follow(hub: Hub, client: HubClient, prefix: str, change: Change, result: Mi
         # It was deleted there since, or never came here; the feed tells so further on.
         logger.info("%s is not there", name)
     except HubError as error:
-        if error.status >= _OWN_FAULT:
+        if error.status >= OWN_FAULT:
             raise
         result.skipped.append(f"{name}: {error.detail}")
     else:
@@ -114,7 +115,8 @@ def _publish(hub: Hub, client: HubClient, owner: str, change: Change) -> None:
             if any(file.kind is kind for file in detail.files)
         }
         act = Act("publish", f"{owner}/{change.name}@{change.version}")
-        publish_files(hub, Order(_caller(hub, owner), owner, examine(files, {}), None, act))
+        caller = mirroring_caller(hub, owner)
+        publish_files(hub, Order(caller, owner, examine(files, {}), None, act))
 
 
 def _yank(hub: Hub, client: HubClient, owner: str, change: Change) -> None:
@@ -124,9 +126,9 @@ def _yank(hub: Hub, client: HubClient, owner: str, change: Change) -> None:
     target = f"{owner}/{change.name}@{detail.version}"
     if detail.is_yanked:
         act = Act("yank", target)
-        yank(hub, _caller(hub, owner), ref, act, reason=detail.yank_reason or "")
+        yank(hub, mirroring_caller(hub, owner), ref, act, reason=detail.yank_reason or "")
     else:
-        unyank(hub, _caller(hub, owner), ref, Act("unyank", target))
+        unyank(hub, mirroring_caller(hub, owner), ref, Act("unyank", target))
 
 
 def _erase(hub: Hub, _client: HubClient, owner: str, change: Change) -> None:
@@ -156,7 +158,7 @@ def _fetch(client: HubClient, detail: VersionDetail, kind: FileKind, folder: Pat
     return target
 
 
-def _caller(hub: Hub, owner: str) -> Caller:
+def mirroring_caller(hub: Hub, owner: str) -> Caller:
     """This hub's first administrator, who joins an owner that is new."""
     with hub.database.read() as session:
         admin = session.scalars(

@@ -32,9 +32,11 @@ def add_upkeep(app: typer.Typer) -> None:
     app.command("import", epilog="\b\nExample:\n  strop hub import ./moved --data ./new-hub")(
         import_hub
     )
-    app.command("mirror", epilog="\b\nExample:\n  strop hub mirror https://hub.example --as far")(
-        mirror_hub
-    )
+    app.command(
+        "mirror",
+        epilog="\b\nExample:\n  strop hub mirror https://hub.example --as far"
+        "\n  strop hub mirror https://index.example/simple/ --simple --as lab --project maze",
+    )(mirror_hub)
 
 
 def migrate(data: DataOption = None, json: JsonOption = False) -> None:
@@ -136,10 +138,20 @@ def mirror_hub(
     prefix: Annotated[
         str, typer.Option("--as", metavar="PREFIX", help="Owners here are named PREFIX-OWNER.")
     ] = "mirror",
+    simple: Annotated[
+        bool, typer.Option("--simple", help="URL is any simple index; PREFIX is the owner here.")
+    ] = False,
+    project: Annotated[
+        list[str] | None,
+        typer.Option("--project", metavar="NAME", help="Of --simple only these; repeatable."),
+    ] = None,
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Take over what was published on another hub since the last run; repeat it to keep up."""
+    """Take over what was published elsewhere since the last run; repeat it to keep up."""
+    if simple:
+        _mirror_index(url, prefix, project or [], data, json)
+        return
     with _opened(data) as hub:
         from strop_hub.upkeep.mirror import mirror
 
@@ -151,6 +163,25 @@ def mirror_hub(
         print_message(f"Followed {result.followed_count} events, up to serial {result.serial}.")
 
     print_result(asdict(result), is_json=json, show=show)
+
+
+def _mirror_index(
+    url: str, owner: str, projects: list[str], data: Path | None, is_json: bool
+) -> None:
+    with _opened(data) as hub:
+        from strop_hub.upkeep.index_mirror import mirror_index
+
+        result = mirror_index(hub, url, owner, projects)
+
+    def show() -> None:
+        for line in result.skipped:
+            print_message(f"skipped {line}")
+        print_message(
+            f"{result.published_count} files are new, {result.yanked_count} yanks changed, "
+            f"{result.unchanged_count} pages are as they were."
+        )
+
+    print_result(asdict(result), is_json=is_json, show=show)
 
 
 @contextmanager
