@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,13 +28,25 @@ class Call:
     """Whether a stream ends with counts of tokens."""
     has_thinking: bool = False
     """Whether it wants to see thoughts."""
+    items: tuple[Any, ...] | None = None
+    """The conversation as it was written, where a later call may name it by its reply's id."""
 
 
 class Dialect(Protocol):
     """How a provider's requests and replies are written."""
 
-    def decode(self, body: dict[str, Any], passed: tuple[str, ...]) -> Call:
-        """Read a request; the fields `passed` go into the wish's `extra` as they are.
+    def decode(
+        self,
+        body: dict[str, Any],
+        passed: tuple[str, ...],
+        kept: Mapping[str, list[Any]] | None = None,
+    ) -> Call:
+        """Read a request.
+
+        Args:
+            body: The request.
+            passed: Its fields that go into the wish's `extra` as they are.
+            kept: Earlier conversations by their replies' ids.
 
         Raises:
             CallError: It lacks something, or wants what cannot be had.

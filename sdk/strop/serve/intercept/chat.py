@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from strop.serve.intercept.call import (
@@ -34,7 +34,12 @@ _FINISHES = {"length": "length", "tool_calls": "tool_calls", "content_filter": "
 class Chat:
     """Chat completions."""
 
-    def decode(self, body: dict[str, Any], passed: tuple[str, ...]) -> Call:
+    def decode(
+        self,
+        body: dict[str, Any],
+        passed: tuple[str, ...],
+        kept: Mapping[str, list[Any]] | None = None,
+    ) -> Call:
         """Read a request."""
         messages = body.get("messages")
         if not isinstance(messages, list) or not messages:

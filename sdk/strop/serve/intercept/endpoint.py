@@ -11,9 +11,14 @@ from strop.serve.http import Answer, HttpServer, Request, json_answer
 from strop.serve.intercept.call import CallError, Dialect
 from strop.serve.intercept.chat import Chat
 from strop.serve.intercept.messages import Messages
+from strop.serve.intercept.responses import Responses
 from strop.serve.intercept.session import Session, SessionClosedError
 
-_DIALECTS: dict[str, Dialect] = {"/chat/completions": Chat(), "/messages": Messages()}
+_DIALECTS: dict[str, Dialect] = {
+    "/chat/completions": Chat(),
+    "/messages": Messages(),
+    "/responses": Responses(),
+}
 _endpoints: WeakKeyDictionary[asyncio.AbstractEventLoop, Endpoint] = WeakKeyDictionary()
 
 

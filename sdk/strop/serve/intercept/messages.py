@@ -6,7 +6,7 @@ Source: the Anthropic API reference, Messages and their streamed events.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from strop.serve.intercept.call import (
@@ -26,7 +26,12 @@ _ERRORS = {401: "authentication_error", 403: "permission_error", 404: "not_found
 class Messages:
     """Messages."""
 
-    def decode(self, body: dict[str, Any], passed: tuple[str, ...]) -> Call:
+    def decode(
+        self,
+        body: dict[str, Any],
+        passed: tuple[str, ...],
+        kept: Mapping[str, list[Any]] | None = None,
+    ) -> Call:
         """Read a request."""
         messages = body.get("messages")
         if not isinstance(messages, list) or not messages:

@@ -7,7 +7,7 @@ import hashlib
 import secrets
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakSet
 
@@ -71,6 +71,7 @@ class Session:
         self._by_body: dict[bytes, DueCall] = {}
         self._by_key: dict[str, DueCall] = {}
         self._history = _History()
+        self._kept: dict[str, list[Any]] = {}
         self._closed: str | None = None
 
     def begin(self, is_caller: Callable[[Peer], bool]) -> None:
@@ -132,6 +133,8 @@ class Session:
         """Give a call its completion."""
         reply = due.dialect.encode(due.call, completion, secrets.token_hex(12))
         self._history.remember(due, reply, completion.message)
+        if due.call.items is not None:
+            self._kept[reply["id"]] = [*due.call.items, *reply["output"]]
         due.reply.set_result(reply)
 
     def close(self, reason: str) -> None:
@@ -167,7 +170,7 @@ class Session:
 
     def _decode(self, request: Request, dialect: Dialect) -> Call:
         try:
-            return dialect.decode(request.document(), self._passed_fields)
+            return dialect.decode(request.document(), self._passed_fields, self._kept)
         except (AttributeError, KeyError, TypeError) as error:
             raise CallError(f"The body is of another shape than the dialect's: {error!r}.") from (
                 error
@@ -176,7 +179,7 @@ class Session:
     def _new(self, call: Call, dialect: Dialect, repeat_count: int) -> DueCall:
         messages, context_hash = self._history.recall(call.messages)
         reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        known = Call(messages, call.tools, call.wish, call.model, has_thinking=call.has_thinking)
+        known = replace(call, messages=messages, is_streaming=False, has_usage=False)
         due = DueCall(known, dialect, context_hash, repeat_count, reply)
         self._enqueue(due)
         return due

@@ -67,6 +67,40 @@ print([model.id for model in client.models.list()])
 """
 
 
+RESPONSES = """
+import openai
+client = openai.OpenAI()
+tools = [{"type": "function", "name": "weather", "parameters": WEATHER, "strict": False}]
+items = [{"role": "user", "content": "How is it in Oslo?"}]
+response = client.responses.create(
+    model="m", instructions="Be brief.", input=items, tools=tools, max_output_tokens=99)
+call = response.output[-1]
+print(call.name, json.loads(call.arguments))
+items += response.output
+items.append({"type": "function_call_output", "call_id": call.call_id, "output": "Rain."})
+with client.responses.stream(
+    model="m", instructions="Be brief.", input=items, tools=tools) as stream:
+    print("".join(e.delta for e in stream if e.type == "response.output_text.delta"))
+    final = stream.get_final_response()
+    print(final.status, final.output_text)
+print([model.id for model in client.models.list()])
+"""
+
+KEPT = """
+import openai
+client = openai.OpenAI()
+tools = [{"type": "function", "name": "weather", "parameters": WEATHER, "strict": False}]
+first = client.responses.create(model="m", input="How is it in Oslo?", tools=tools)
+call = first.output[-1]
+print(call.name, json.loads(call.arguments))
+answer = {"type": "function_call_output", "call_id": call.call_id, "output": "Rain."}
+events = list(client.responses.create(
+    model="m", previous_response_id=first.id, input=[answer], tools=tools, stream=True))
+print(events[-1].response.output_text)
+print([model.id for model in client.models.list()])
+"""
+
+
 def _weather(messages: Any, tools: Any) -> Message:
     """Calls the tool first, with thoughts and an odd spelling of its arguments."""
     if messages[-1].role == "tool":
@@ -75,7 +109,11 @@ def _weather(messages: Any, tools: Any) -> Message:
     return Message("assistant", "", tool_calls=(call,), reasoning="I do not know.")
 
 
-@pytest.mark.parametrize("text", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
+@pytest.mark.parametrize(
+    "text",
+    [OPENAI, ANTHROPIC, RESPONSES, KEPT],
+    ids=["openai", "anthropic", "responses", "kept-responses"],
+)
 async def test_a_providers_package_plays_with_tools_and_streams(text: str) -> None:
     text = f"WEATHER = {WEATHER}\n{text}"
     trajectory = await play(environment_of(text), ScriptedModel(_weather))
@@ -93,16 +131,24 @@ async def test_a_providers_package_plays_with_tools_and_streams(text: str) -> No
     assert spoken[2].name == "weather"
 
 
-@pytest.mark.parametrize("text", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
-async def test_a_packages_own_retries_count_once(text: str) -> None:
-    client = "openai" if "openai" in text else "anthropic"
+@pytest.mark.parametrize(
+    ("client", "fields"),
+    [
+        ("openai.OpenAI|chat.completions", {"messages": [{"role": "user", "content": "a"}]}),
+        ("openai.OpenAI|responses", {"input": "a"}),
+        (
+            "anthropic.Anthropic|messages",
+            {"messages": [{"role": "user", "content": "a"}], "max_tokens": 9},
+        ),
+    ],
+    ids=["openai", "responses", "anthropic"],
+)
+async def test_a_packages_own_retries_count_once(client: str, fields: dict[str, Any]) -> None:
+    name, _, method = client.partition("|")
     text = f"""
-    import {client}
-    if {client!r} == "openai":
-        create = openai.OpenAI(timeout=0.5, max_retries=8).chat.completions.create
-    else:
-        create = anthropic.Anthropic(timeout=0.5, max_retries=8).messages.create
-    create(model="m", max_tokens=9, messages=[{{"role": "user", "content": "a"}}])
+    import {name.partition(".")[0]}
+    client = {name}(timeout=0.5, max_retries=8)
+    client.{method}.create(model="m", **{fields!r})
     """
 
     async def slow(messages: Any) -> str:

@@ -12,19 +12,23 @@ from strop import Completion, Message, Part, ToolCall, Usage
 from strop.models.anthropic import MessagesFold
 from strop.models.http.events import EventReader
 from strop.models.reply.stream import ChatFold
+from strop.models.responses import ResponseFold
 from strop.serve.intercept.call import CallError, Dialect
 from strop.serve.intercept.chat import Chat
 from strop.serve.intercept.messages import Messages
+from strop.serve.intercept.responses import Responses
 
 DIALECTS: dict[str, tuple[Dialect, Callable[[], Any]]] = {
     "chat": (Chat(), ChatFold),
     "messages": (Messages(), MessagesFold),
+    "responses": (Responses(), ResponseFold),
 }
 PIXEL = "iVBORw0KGgo="
 
 
 def ask(**fields: Any) -> dict[str, Any]:
-    return {"model": "m", "messages": [{"role": "user", "content": "hi"}], **fields}
+    messages = [{"role": "user", "content": "hi"}]
+    return {"model": "m", "messages": messages, "input": messages, **fields}
 
 
 COMPLETIONS = st.builds(
@@ -147,6 +151,67 @@ def test_the_blocks_of_messages_are_read_and_tools_answers_stand_first() -> None
     assert (call.wish.max_tokens, call.wish.stop) == (5, ("x", "y"))
 
 
+def test_the_items_of_responses_are_read_and_those_of_one_reply_are_one_message() -> None:
+    picture = Part("image", url=f"data:image/png;base64,{PIXEL}")
+    call = Responses().decode(
+        {
+            "model": "m",
+            "instructions": "Be brief.",
+            "input": [
+                {
+                    "role": "user",
+                    "content": [{"type": "input_image", "image_url": picture.url}],
+                },
+                {
+                    "type": "reasoning",
+                    "id": "r",
+                    "summary": [{"type": "summary_text", "text": "hm"}],
+                },
+                {
+                    "type": "message",
+                    "role": "assistant",
+                    "content": [{"type": "output_text", "text": "I look."}],
+                },
+                {"type": "function_call", "call_id": "t1", "name": "act", "arguments": "{}"},
+                {"type": "function_call", "call_id": "t2", "name": "act", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "t1", "output": "one"},
+                {
+                    "type": "function_call_output",
+                    "call_id": "t2",
+                    "output": [{"type": "input_text", "text": "two"}],
+                },
+                {"role": "developer", "content": "Hurry."},
+            ],
+            "max_output_tokens": 5,
+        },
+        (),
+    )
+    roles = [message.role for message in call.messages]
+    assert roles == ["system", "user", "assistant", "tool", "tool", "system"]
+    said = call.messages[2]
+    assert (said.text, said.reasoning) == ("I look.", "hm")
+    assert [each.id for each in said.tool_calls] == ["t1", "t2"]
+    assert call.messages[1].content == (picture,)
+    assert [(m.text, m.name) for m in call.messages[3:5]] == [("one", "act"), ("two", "act")]
+    assert call.wish.max_tokens == 5
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"input": "a", "previous_response_id": "resp_unknown"},
+        {"input": "a", "background": True},
+        {"input": [{"type": "item_reference", "id": "x"}]},
+        {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]},
+        {"input": "a", "tools": [{"type": "web_search"}]},
+    ],
+    ids=str,
+)
+def test_what_responses_cannot_have_here_is_refused_with_its_cause(body: dict[str, Any]) -> None:
+    with pytest.raises(CallError, match=r"\w+"):
+        Responses().decode({"model": "m", **body}, ())
+
+
 def test_malformed_arguments_reach_a_program_of_messages_as_their_text() -> None:
     said = Message("assistant", "", tool_calls=(ToolCall("t1", "act", "{half"),))
     dialect = Messages()
@@ -167,11 +232,12 @@ def test_malformed_arguments_reach_a_program_of_messages_as_their_text() -> None
         {"messages": [{"role": "user", "content": 3}]},
         {"messages": [{"role": "user", "content": [{"type": "video"}]}]},
         ask(tools=[{"type": "web_search_20250305", "name": "web_search"}]),
-        ask(max_tokens=True),
+        ask(max_tokens=True, max_output_tokens=True),
     ],
     ids=str,
 )
 def test_what_cannot_be_read_is_refused_with_its_cause(name: str, body: dict[str, Any]) -> None:
     dialect, _ = DIALECTS[name]
+    body = {**body, "input": body.get("messages")}
     with pytest.raises(CallError, match=r"\w+"):
         dialect.decode(body, ())
