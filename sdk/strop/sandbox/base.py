@@ -153,6 +153,7 @@ class Capabilities:
     has_base_folders: bool = False
     """Whether a folder of the host can lie, unchanged, beneath a sandbox's own changes."""
     has_ports: bool = False
+    """Whether servers inside, on a loopback of their own, can be reached from outside."""
     has_terminals: bool = False
     has_images: bool = False
 

@@ -23,6 +23,12 @@ class Job:
         self._buffers = {STDOUT: bytearray(), STDERR: bytearray()}
         self.result: ExecResult | None = None
         """None until it has ended and all its output was received."""
+        self._is_killed = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was killed from here, or its end was received."""
+        return self._is_killed or self.result is not None
 
     async def write(self, content: bytes) -> None:
         """Send to its stdin."""
@@ -80,6 +86,7 @@ class Job:
 
     def kill(self) -> None:
         """End it with all that it has started; at once, and as often as one likes."""
+        self._is_killed = True
         self._channel.close()
 
     async def _advance(self) -> None:

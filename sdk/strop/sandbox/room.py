@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
-from weakref import WeakSet
 
 from strop.errors import SandboxError
 from strop.sandbox.base import (
@@ -28,6 +27,7 @@ from strop.sandbox.runs import BinaryCache, Runs
 from strop.sandbox.wire import RESULT, Request
 
 if TYPE_CHECKING:
+    from strop.sandbox.ports import ExposedPort
     from strop.sandbox.session import BashSession, PythonSession
 
 _FOREVER_S = 1e9
@@ -60,7 +60,9 @@ class Sandbox(Runs):
     ) -> None:
         super().__init__(transport, queue, binaries, spec.limits)
         self._room = room
-        self._jobs: WeakSet[Job] = WeakSet()
+        self._jobs: set[Job] = set()
+        """Held, since a job that nobody holds ends with its channel."""
+        self._ports: set[ExposedPort] = set()
         self.spec = spec
 
     async def _open(self, profile: Profile) -> Channel:
@@ -79,7 +81,10 @@ class Sandbox(Runs):
         cwd: str = "",
         limits: Limits | None = None,
     ) -> Job:
-        """Start a command and return while it runs; its time is not limited by default."""
+        """Start a command and return while it runs; its time is not limited by default.
+
+        It lives until it ends, is killed, or the sandbox is stopped, whoever keeps the job.
+        """
         argv = ("sh", "-c", command) if isinstance(command, str) else tuple(command)
         bounds = limits or self._lasting_limits()
         return await self._start(
@@ -89,8 +94,12 @@ class Sandbox(Runs):
     async def _start(self, request: Request) -> Job:
         channel = await self._room.open_channel()
         job = Job(channel, self._origin())
-        self._jobs.add(job)
-        await channel.send(replace(request, is_streaming=True).pack())
+        self._jobs = {other for other in self._jobs if not other.is_over} | {job}
+        try:
+            await channel.send(replace(request, is_streaming=True).pack())
+        except BaseException:
+            job.kill()
+            raise
         return job
 
     def _lasting_limits(self) -> Limits:
@@ -123,6 +132,28 @@ class Sandbox(Runs):
         command = ["bash", "--noprofile", "--norc"]
         job = await self.start(command, cwd=cwd, limits=self._lasting_limits())
         return BashSession(job, self._limits)
+
+    async def expose(self, port: int) -> ExposedPort:
+        """Let a server inside be reached from this machine's loopback.
+
+        Args:
+            port: Where the server listens, or will listen, on the sandbox's own loopback.
+
+        Raises:
+            SandboxError: The backend has no ports, or the sandbox has no network.
+        """
+        from strop.sandbox.ports import ExposedPort, relay_source
+
+        if not self._transport.capabilities.has_ports:
+            raise SandboxError(f"{self._transport.name} has no ports; see its capabilities")
+        if self.spec.network != "loopback":
+            raise SandboxError("only a sandbox with `SandboxSpec(network='loopback')` has ports")
+        limits = replace(self._lasting_limits(), address_space_bytes=0).to_wire()
+        request = Request("python", limits, code=relay_source(), argv=(str(port),))
+        exposed = ExposedPort(lambda: self._start(request))
+        await exposed.listen()
+        self._ports.add(exposed)
+        return exposed
 
     async def write(self, path: str, content: bytes, *, is_executable: bool = False) -> None:
         """Write a file, with the folders that lead to it.
@@ -201,6 +232,8 @@ class Sandbox(Runs):
 
     async def stop(self) -> None:
         """End everything in it and remove its files; as often as one likes."""
+        for port in list(self._ports):
+            port.close()
         for job in list(self._jobs):
             job.kill()
         self._room.close()

@@ -1,6 +1,7 @@
 """Sandboxes that live on: files, jobs, sessions, snapshots."""
 
 import asyncio
+import gc
 import io
 import signal
 import tarfile
@@ -127,6 +128,18 @@ async def test_a_job_takes_signals_and_can_be_killed(backend: Backend) -> None:
         assert (await sandbox.exec("echo alive")).text == "alive\n"
 
 
+async def test_a_job_that_nobody_keeps_lives_on(backend: Backend) -> None:
+    async with await _create(backend) as sandbox:
+        await sandbox.start("read never; echo unread")
+        await sandbox.start("sleep 0.2; echo written > word")
+        gc.collect()
+        async with asyncio.timeout(60):
+            while "word" not in [entry.name for entry in await sandbox.list()]:
+                await sandbox.exec("sleep 0.05")
+
+        assert await sandbox.read("word") == b"written\n"
+
+
 async def test_python_remembers_and_shows_errors(backend: Backend) -> None:
     async with await _create(backend) as sandbox, await sandbox.python_session() as session:
         await session.run("import math\nx = 20")
@@ -204,6 +217,26 @@ async def test_a_command_that_waits_is_interrupted_and_the_shell_lives_on(
 
         assert (waited.status, after.stdout) == ("timeout", "5\n")
         assert left.status == "dead"
+
+
+@pytest.mark.parametrize("tier", NAMESPACED, ids=str)
+async def test_namespaces_are_used_again_within_one_sandbox_only(tier: Tier) -> None:
+    look = "readlink /proc/self/ns/net /proc/self/ns/ipc; stat -c %d ~; readlink /proc/self/ns/pid"
+    spec = SandboxSpec(limits=TIGHT, network="loopback")
+    async with (
+        await open_tier(tier) as backend,
+        await backend.create(spec) as one,
+        await backend.create(spec) as other,
+        # It lives on, so that no number of a namespace is given out again.
+        await one.bash_session() as held,
+    ):
+        first = (await held.run(look)).stdout.split()
+        again = (await one.exec(look)).text.split()
+        apart = (await other.exec(look)).text.split()
+
+    assert first[:3] == again[:3]
+    assert first[3] != again[3]
+    assert not set(first) & set(apart)
 
 
 @pytest.mark.parametrize("tier", NAMESPACED, ids=str)

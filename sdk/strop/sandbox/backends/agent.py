@@ -159,6 +159,9 @@ def describe(transport: Transport) -> dict[str, Any]:
         "networks": sorted(found.networks),
         "has_snapshots": found.has_snapshots,
         "has_sessions": found.has_sessions,
+        "has_base_folders": found.has_base_folders,
+        "has_ports": found.has_ports,
+        "has_images": found.has_images,
     }
 
 

@@ -40,6 +40,7 @@ def of_tier(tier: Tier) -> Capabilities:
             not_enforced={"kernel memory": _KERNEL_MEMORY, "shared kernel": _SHARED_KERNEL},
             networks=frozenset({"none", "loopback"}),
             has_base_folders=True,
+            has_ports=True,
             has_snapshots=True,
             has_sessions=True,
         )

@@ -80,6 +80,7 @@ class DockerTransport:
             networks=frozenset({"none", "loopback"}),
             has_snapshots=True,
             has_sessions=True,
+            has_ports=True,
             has_images=True,
         )
 

@@ -32,6 +32,10 @@ class RemoteTransport:
             networks=frozenset(described["networks"]),
             has_snapshots=described["has_snapshots"],
             has_sessions=described["has_sessions"],
+            # Agents of older versions do not tell.
+            has_base_folders=described.get("has_base_folders", False),
+            has_ports=described.get("has_ports", False),
+            has_images=described.get("has_images", False),
         )
         self._open_writers: set[asyncio.StreamWriter] = set()
         self._closing: WeakSet[asyncio.StreamWriter] = WeakSet()
