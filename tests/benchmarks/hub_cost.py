@@ -92,13 +92,37 @@ class Asker:
         self.status, self.size_bytes = answer.status, len(answer.read())
 
 
-def report(measure: Callable[[], dict[str, float]], doc: str | None) -> None:
+def report(
+    measure: Callable[[], dict[str, float]],
+    doc: str | None,
+    measure_peers: Callable[[], dict[str, float | None]] | None = None,
+) -> None:
     """Measure, print, and end with one JSON object when asked."""
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("--json", action="store_true", help="end with one JSON object")
+    if measure_peers is not None:
+        parser.add_argument("--peers", action="store_true", help="the same through other indexes")
     arguments = parser.parse_args()
-    result = {name: round(value, 4) for name, value in measure().items()}
+    result: dict[str, float | None] = dict(measure())
+    if measure_peers is not None and arguments.peers:
+        result |= measure_peers()
+    result = {name: value and round(value, 4) for name, value in result.items()}
     for name, value in result.items():
-        print(f"{name:24} {value}")
+        print(f"{name:24} {'-' if value is None else value}")
     if arguments.json:
         print(json.dumps(result))
+
+
+def some_wheels(folder: Path, count: int, size: int) -> list[Path]:
+    """Wheels of the project ``maze`` of about so many bytes."""
+    wheels = []
+    for number in range(count):
+        noise = os.urandom(size // 2).hex() if size else ""
+        upload = an_upload(
+            folder / str(number),
+            name="maze",
+            version=f"1.{number}",
+            files={"maze.py": f"# {noise}\n"},
+        )
+        wheels.append(upload.wheel)
+    return wheels

@@ -1,6 +1,6 @@
 """CPU of the hub for the push of a small wheel with its source: validated, forced to disk, audited.
 
-Run as ``python -m tests.benchmarks.upload [--json]``.
+Run as ``python -m tests.benchmarks.upload [--peers] [--json]``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.benchmarks.hub_cost import REPEATS, a_hub, cost_ms, report
+from tests.benchmarks.hub_cost import REPEATS, a_hub, cost_ms, report, some_wheels
+from tests.benchmarks.hub_peers import UPLOADS, PeerIndex, send, through_peers
 from tests.factories import an_upload
 
 COUNT = 50
@@ -49,5 +50,19 @@ def _pushed(requests: list[httpx.Request]) -> Iterator[None]:
             yield
 
 
+def measure_peers() -> dict[str, float | None]:
+    """The wheel alone through other indexes, which check nothing of it."""
+    with tempfile.TemporaryDirectory(prefix="strop-peers-") as name:
+        folder = Path(name)
+        wheels = some_wheels(folder / "wheels", COUNT * (REPEATS + 1) + 1, 0)
+
+        def cost_of_upload(peer: PeerIndex) -> float:
+            left = iter(wheels[1:])
+            address = f"{peer.url}{peer.upload}"
+            return cost_ms(peer.process_id, lambda: send(address, next(left), peer.headers), COUNT)
+
+        return through_peers(UPLOADS, folder, wheels[:1], cost_of_upload)
+
+
 if __name__ == "__main__":
-    report(measure, __doc__)
+    report(measure, __doc__, measure_peers)
