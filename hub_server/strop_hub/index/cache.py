@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from strop_hub.errors import HubError
 from strop_hub.hub import Hub, in_thread
 from strop_hub.index import pages, queries
+from strop_hub.index.listing import render_listing
 from strop_hub.index.pages import PageForms
 
 MAX_CACHED_BYTES = 64 * 1024 * 1024
@@ -150,6 +151,6 @@ def _render(hub: Hub, key: PageKey) -> _Rendered | None:
 
 def _render_listing(session: Session, owner: str | None) -> PageForms | None:
     if owner is None:
-        return pages.render_listing(queries.claimed_names(session))
-    names = queries.names_of(session, owner)
-    return pages.render_listing(names) if names else None
+        return render_listing(queries.claimed_names(session))
+    listing = render_listing(queries.names_of(session, owner))
+    return listing if listing.has_entries else None

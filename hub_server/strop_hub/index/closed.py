@@ -15,8 +15,9 @@ from strop_hub.errors import UnauthenticatedError
 from strop_hub.hub import Hub, in_thread
 from strop_hub.index import queries
 from strop_hub.index.content import content_of
+from strop_hub.index.listing import render_listing
 from strop_hub.index.negotiation import Form
-from strop_hub.index.pages import PageForms, render_listing, render_project
+from strop_hub.index.pages import PageForms, render_project
 from strop_hub.index.sending import (
     CLOSED_HEADERS,
     NOT_FOUND,
@@ -133,8 +134,8 @@ def _find_moved(hub: Hub, caller: Caller, owner: str, name: str) -> tuple[str, s
 def _render(hub: Hub, caller: Caller, owner: str, name: str | None) -> PageForms | None:
     with hub.database.read() as session:
         if name is None:
-            names = queries.names_of(session, owner, caller)
-            return render_listing(names) if names else None
+            listing = render_listing(queries.names_of(session, owner, caller))
+            return listing if listing.has_entries else None
         project = queries.find_project(session, owner, name, caller)
         if project is None:
             return None

@@ -5,6 +5,8 @@ Source: the simple repository API, PEP 503, 592, 658, 691, 700, 714 and 792.
 
 import hashlib
 import json
+import os
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,8 +19,11 @@ from packaging.version import Version
 from strop_hub.index.negotiation import Form
 
 API_VERSION = "1.4"
+PIECE_BYTES = 64 * 1024
+SPOOLED_WEIGHT = 1024 * 1024
+ETAG_CHARACTERS = 32
 _SECURE = ("https://", "http://127.0.0.1", "http://localhost", "http://[::1]")
-_HEAD = (
+HTML_HEAD = (
     '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
     f'<meta name="pypi:repository-version" content="{API_VERSION}">'
 )
@@ -61,6 +66,34 @@ class RenderedPage:
     etag: str
     """Strong: of the bytes."""
     content_type: str
+    spooled: "SpooledBody | None" = None
+    """Where the bytes lie when they are many; `body` is empty then."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the body."""
+        return len(self.body) if self.spooled is None else self.spooled.size_bytes
+
+
+class SpooledBody:
+    """Bytes in a file without a name, which closes when nobody needs it any more."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="strop-page-")  # noqa: SIM115 - see `__del__`
+        self.size_bytes = 0
+
+    def __del__(self) -> None:
+        """Whoever reads last, a cache or an answer under way, lets go of the file."""
+        self._file.close()
+
+    def append(self, content: bytes) -> None:
+        """Add to it."""
+        os.pwrite(self._file.fileno(), content, self.size_bytes)
+        self.size_bytes += len(content)
+
+    def read(self, start: int) -> bytes:
+        """The next piece from a position; several readers at once do not disturb each other."""
+        return os.pread(self._file.fileno(), PIECE_BYTES, start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +101,17 @@ class PageForms:
     """One page in every form."""
 
     by_form: dict[Form, RenderedPage]
+    has_entries: bool = True
+    """Whether anything is listed."""
 
     @property
     def size_bytes(self) -> int:
-        """What the page weighs in a cache; the two HTML forms share their bytes."""
-        return len(self.by_form[Form.HTML].body) + len(self.by_form[Form.JSON_V1].body)
+        """What the page weighs in a cache; the two HTML forms share their bytes.
+
+        Open files are few, and so weigh something too.
+        """
+        kept = (self.by_form[Form.HTML], self.by_form[Form.JSON_V1])
+        return sum(len(page.body) if page.spooled is None else SPOOLED_WEIGHT for page in kept)
 
 
 def render_project(
@@ -103,21 +142,9 @@ def render_project(
         for file in listed
     )
     html = (
-        f"{_HEAD}{_status_tags(standing)}<title>Links for {escape(name)}</title></head>\n"
+        f"{HTML_HEAD}{_status_tags(standing)}<title>Links for {escape(name)}</title></head>\n"
         f"<body><h1>Links for {escape(name)}</h1>\n{anchors}</body></html>\n"
     )
-    return _forms(html, document)
-
-
-def render_listing(names: Iterable[str]) -> PageForms:
-    """The page that lists all projects; every name is in its normal form."""
-    listed = list(names)
-    document = {
-        "meta": {"api-version": API_VERSION},
-        "projects": [{"name": name} for name in listed],
-    }
-    anchors = "".join(f'<a href="{quote(name)}/">{escape(name)}</a><br>\n' for name in listed)
-    html = f"{_HEAD}<title>Simple index</title></head>\n<body>\n{anchors}</body></html>\n"
     return _forms(html, document)
 
 
@@ -145,7 +172,8 @@ def _forms(html: str, document: dict[str, Any]) -> PageForms:
 
 
 def _page(body: bytes, content_type: str) -> RenderedPage:
-    return RenderedPage(body, f'"{hashlib.sha256(body).hexdigest()[:32]}"', content_type)
+    digest = hashlib.sha256(body).hexdigest()[:ETAG_CHARACTERS]
+    return RenderedPage(body, f'"{digest}"', content_type)
 
 
 def _file_url(file: IndexFile, name: str, files_url: str) -> str:

@@ -1,7 +1,7 @@
 """What the open index shows: public, complete, and only wheels and source distributions."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, bindparam, exists, func, select
@@ -20,6 +20,9 @@ from strop_hub.models import (
     VersionStatus,
     Visibility,
 )
+
+_IN_PIECES = {"yield_per": 1000}
+"""Rows come as they are read: a list of all names would be megabytes."""
 
 _KINDS = (FileKind.WHEEL, FileKind.SDIST)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
@@ -41,16 +44,18 @@ def changed_environments(session: Session, after: int, limit: int) -> set[int] |
     return set(changed) if len(changed) <= limit else None
 
 
-def claimed_names(session: Session) -> Sequence[str]:
+def claimed_names(session: Session) -> Iterable[str]:
     """The names on the shared index, in order."""
     statement = select(Claim.name).join(Environment, Environment.id == Claim.environment_id)
-    return session.scalars(statement.where(_is_shown()).order_by(Claim.name)).all()
+    statement = statement.where(_is_shown()).order_by(Claim.name)
+    return session.scalars(statement, execution_options=_IN_PIECES)
 
 
-def names_of(session: Session, owner: str, caller: Caller = OPEN) -> Sequence[str]:
+def names_of(session: Session, owner: str, caller: Caller = OPEN) -> Iterable[str]:
     """The names of an owner's environments that `caller` may see, in order."""
     statement = select(Environment.name).join(Environment.owner).where(Owner.name == owner)
-    return session.scalars(statement.where(_is_shown(caller)).order_by(Environment.name)).all()
+    statement = statement.where(_is_shown(caller)).order_by(Environment.name)
+    return session.scalars(statement, execution_options=_IN_PIECES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import anyio.to_thread
 from starlette.types import Scope, Send
 
 from strop.errors import InvalidRefError
 from strop.hub.refs import normalize_name
 from strop_hub.index.negotiation import Form, choose_form
-from strop_hub.index.pages import PageForms, RenderedPage
+from strop_hub.index.pages import PageForms, RenderedPage, SpooledBody
 
 Headers = list[tuple[bytes, bytes]]
 NOT_FOUND = b"Not found\n"
@@ -47,6 +48,8 @@ async def send_page(
     _, condition = _read_headers(scope)
     if condition is not None and _is_known(condition, page.etag):
         await _send(send, 304, [(b"etag", page.etag.encode()), *headers], b"")
+    elif page.spooled is not None and scope["method"] != "HEAD":
+        await _stream(send, [*_headers_of(page), *headers], page.spooled)
     else:
         body = b"" if scope["method"] == "HEAD" else page.body
         await _send(send, 200, [*_headers_of(page), *headers], body)
@@ -122,9 +125,19 @@ def _is_known(condition: str, etag: str) -> bool:
 def _headers_of(page: RenderedPage) -> list[tuple[bytes, bytes]]:
     return [
         (b"content-type", page.content_type.encode()),
-        (b"content-length", str(len(page.body)).encode()),
+        (b"content-length", str(page.size_bytes).encode()),
         (b"etag", page.etag.encode()),
     ]
+
+
+async def _stream(send: Send, headers: list[Any], spooled: SpooledBody) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    start = 0
+    while start < spooled.size_bytes:
+        piece = await anyio.to_thread.run_sync(spooled.read, start)
+        start += len(piece)
+        is_more = start < spooled.size_bytes
+        await send({"type": "http.response.body", "body": piece, "more_body": is_more})
 
 
 async def _send(send: Send, status: int, headers: list[Any], body: bytes) -> None:

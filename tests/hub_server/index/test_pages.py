@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from strop_hub.index.negotiation import Form
-from strop_hub.index.pages import IndexFile, render_listing, render_project
+from strop_hub.index.pages import IndexFile, render_project
 
 TIME = datetime(2026, 3, 4, 5, 6, 7, 89, tzinfo=timezone(timedelta(hours=2)))
 
@@ -118,13 +118,3 @@ def test_the_etag_changes_with_the_bytes_and_with_the_form_only() -> None:
     assert one.by_form[Form.JSON_V1].etag == again.by_form[Form.JSON_V1].etag
     assert one.by_form[Form.JSON_V1].etag != one.by_form[Form.HTML].etag
     assert one.by_form[Form.JSON_V1].etag != other.by_form[Form.JSON_V1].etag
-
-
-def test_a_listing_names_every_project_once() -> None:
-    page = render_listing(["base-env", "maze-env"])
-
-    assert json.loads(page.by_form[Form.JSON_V1].body)["projects"] == [
-        {"name": "base-env"},
-        {"name": "maze-env"},
-    ]
-    assert b'<a href="maze-env/">maze-env</a>' in page.by_form[Form.HTML].body
