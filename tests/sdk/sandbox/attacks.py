@@ -187,7 +187,8 @@ for path in ["/proc/1/environ", *glob.glob("/proc/[0-9]*/environ"), "/proc/self/
     ),
     Attack(
         "killing the parent",
-        f"{TRY}import os\nattempt(lambda: os.kill(os.getppid(), 9) or 1 / (os.getppid() != 1))",
+        # Where the parent is out of sight, the first process stands in for it.
+        f"{TRY}import os\nparent = os.getppid() or 1\nattempt(lambda: os.kill(parent, 9))",
         lambda r: r.status == "ok",
     ),
     Attack(
@@ -195,6 +196,25 @@ for path in ["/proc/1/environ", *glob.glob("/proc/[0-9]*/environ"), "/proc/self/
         "import os, time\ntry: os.kill(1, 9)\nexcept OSError: pass\n"
         "time.sleep(0.1)\nprint('alive', 0)",
         lambda r: r.text == "alive 0\n",
+    ),
+    Attack(
+        "a child beside its parent",
+        """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+pid = libc.syscall(56, 0x8000 | 17, 0, 0, 0, 0)
+if pid == 0:
+    libc._exit(0)
+print("DONE" if pid > 0 else "REFUSED")
+""",
+        refused,
+    ),
+    Attack(
+        "the memory of the first process",
+        f"{TRY}attempt(lambda: open('/proc/1/environ', 'rb').read(1) or 1 / 0)\n"
+        "for name in ('maps', 'mem', 'fd/0', 'map_files', 'auxv'):\n"
+        "    attempt(lambda: open(f'/proc/1/{name}', 'r+b' if name == 'mem' else 'rb').read(1))",
+        refused,
     ),
     Attack(
         "killing another process of the user",

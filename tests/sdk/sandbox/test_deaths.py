@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -17,6 +18,8 @@ from strop.errors import SandboxError
 from strop.sandbox import Backend, Level, SandboxSpec
 from strop.sandbox.zygote import meter
 from tests.sdk.sandbox.conftest import (
+    NAMESPACED,
+    POOL,
     SYSTEM_PYTHON,
     TIGHT,
     Tier,
@@ -99,6 +102,16 @@ def _zygote_of(stub: int) -> int:
     return meter.children(stub)[0]
 
 
+def _first_of_its_namespace(pid: int, others: list[int]) -> int:
+    """Give the process that all of a sandbox die with."""
+    namespace = os.readlink(f"/proc/{pid}/ns/pid")
+    return next(
+        other
+        for other in others
+        if other != pid and os.readlink(f"/proc/{other}/ns/pid") == namespace
+    )
+
+
 @pytest.mark.parametrize("victim", ["stub", "zygote", "watcher", "supervisor"])
 async def test_the_death_of_a_process_of_ours_ends_what_depends_on_it(
     tier: Tier, victim: str
@@ -109,19 +122,21 @@ async def test_the_death_of_a_process_of_ours_ends_what_depends_on_it(
         await backend.run("")
         run, pids = await _start_tree(backend)
         stub = stub_pids(backend)[0]
-        zygote = _zygote_of(stub)
-        workers = meter.children(zygote)
-        # The busy supervisor is the one with the most below it.
-        supervisor = max(workers, key=lambda pid: len(meter.pids_below(pid)))
-        tree = meter.pids_below(supervisor)
-
-        watcher = workers[0]  # The first that a zygote starts.
-        victims = {"stub": stub, "zygote": zygote, "watcher": watcher, "supervisor": supervisor}
+        top = _zygote_of(stub)
+        workers = meter.children(top)
+        # The busy one is that with the most below it.
+        busy = max(workers, key=lambda pid: len(meter.pids_below(pid)))
+        tree = [busy, *meter.pids_below(busy)]
+        victims = {"stub": stub, "zygote": top, "supervisor": busy}
+        if tier.has_namespaces:
+            # Here the zygote is the first that the watcher starts, and each run has a namespace.
+            victims |= {"watcher": top, "zygote": workers[0]}
+            victims["supervisor"] = _first_of_its_namespace(busy, workers)
         os.kill(victims[victim], signal.SIGKILL)
 
         with pytest.raises(SandboxError, match="died"):
             await run
-        dead = [supervisor, *tree] if victim == "supervisor" else [zygote, *pids]
+        dead = [victims[victim], *tree] if victim == "supervisor" else [top, *pids]
         assert await _until(lambda: all(_is_gone(pid) for pid in dead))
         # And the backend works on.
         assert (await backend.run("print(1)")).text == "1\n"
@@ -131,12 +146,50 @@ async def test_idle_sandboxes_that_die_are_replaced(tier: Tier) -> None:
     async with await open_tier(tier) as backend:
         await backend.run("")
         for _ in range(3):
-            for worker in meter.children(_zygote_of(stub_pids(backend)[0])):
+            stub = stub_pids(backend)[0]
+            victims = meter.children(_zygote_of(stub))
+            for victim in victims:
                 # One may have been replaced since it was listed.
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(worker, signal.SIGKILL)
-            await asyncio.sleep(0.1)
+                    os.kill(victim, signal.SIGKILL)
+            if tier.has_namespaces:
+                # The zygote is among them, and takes all along.
+                victims.append(stub)
+            assert await _until(functools.partial(_are_gone, victims), most_s=30.0)
             assert (await backend.run("print(1)")).text == "1\n"
+
+
+@pytest.mark.parametrize("tier", NAMESPACED, ids=str)
+async def test_prepared_sandboxes_that_die_are_passed_over(tier: Tier) -> None:
+    async with await open_tier(tier) as backend:
+        await backend.run("")
+        for is_first in (False, True):
+            stub = stub_pids(backend)[0]
+            watcher = _zygote_of(stub)
+            full = functools.partial(_has_children, watcher, 1 + 2 * POOL)
+            assert await _until(full, most_s=30.0)
+            _, *others = meter.children(watcher)
+            confined = [pid for pid in others if not _is_first(pid)]
+            for victim in set(others) - set(confined) if is_first else confined:
+                os.kill(victim, signal.SIGKILL)
+            assert await _until(functools.partial(_are_gone, confined), most_s=30.0)
+            assert (await backend.run("print(1)")).text == "1\n"
+            assert stub_pids(backend) == [stub]
+            await wait_for_idle(backend, most_s=30.0)
+
+
+def _has_children(pid: int, count: int) -> bool:
+    return len(meter.children(pid)) == count
+
+
+def _are_gone(pids: list[int]) -> bool:
+    return all(_is_gone(pid) for pid in pids)
+
+
+def _is_first(pid: int) -> bool:
+    """Whether a process is the first of its namespace."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(row for row in status.splitlines() if row.startswith("NSpid")).split()[-1] == "1"
 
 
 CLIENT = """

@@ -43,7 +43,8 @@ async def _run_often(backend: Backend, count: int) -> dict[str, int]:
 
 
 async def _check(backend: Backend, count: int) -> None:
-    before = await _run_often(backend, 30)
+    # So often that each of the watcher's threads has had its turn.
+    before = await _run_often(backend, 130)
     after = await _run_often(backend, count)
 
     growth = {name: after[name] - before[name] for name in before}

@@ -21,9 +21,16 @@ from strop.sandbox.zygote.place import Tier
 
 _BOOT = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from strop.sandbox.zygote import fork_hooks; fork_hooks.defer(); "
     "from strop.sandbox.zygote.server import main; main(int(sys.argv[2]))"
 )
+_VARIABLES = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",
+    # What is loaded before forks may start no threads, which forks would not have.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 _SDK = str(Path(__file__).resolve().parents[3])
 _START_S = 30.0
 _STOP_S = 5.0
@@ -170,7 +177,7 @@ def _spawn(interpreter: Interpreter, far: socket.socket, log: int) -> subprocess
         # in every process.
         [interpreter.python, "-P", "-s", "-S", "-c", _BOOT, _SDK, str(far.fileno())],
         pass_fds=[far.fileno()],
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"},
+        env=_VARIABLES,
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,

@@ -6,7 +6,6 @@ import signal
 import socket
 import time
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from strop.sandbox.wire import CASE, RESULT, pack_result
@@ -20,14 +19,8 @@ def supervise(run: Run) -> None:
     """Carry out a request and report; whatever it has started is dead afterwards."""
     started_at = time.monotonic()
     cases = run.request.cases
-    ground = run.place.ground
-    if cases is not None or not (ground.has_namespaces or ground.switches_user):
-        # What comes unchanged is passed on as it came: to write it anew takes longer.
-        emptied = None if cases is None else ()
-        limits = _real_limits(run)
-        run.frame = replace(run.request, limits=limits, cases=emptied).pack()
     with suppress(BrokenPipeError):
-        run.child.send(run.frame)
+        run.child.send(untrusted.pack_task(run.request, _real_limits(run)))
     if cases is None:
         supervise_one(run, run.request.stdin, started_at)
     else:

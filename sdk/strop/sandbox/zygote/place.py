@@ -43,10 +43,13 @@ class Ground:
         """Whether each sandbox has a user of its own."""
         return self.uid == 0 and self.tier in ("root", "landlock")
 
+    def user(self, slot: int) -> int:
+        """Give the user of the sandbox with this running number."""
+        return self.first_uid + slot % self.uid_count if self.switches_user else self.uid
+
     def place(self, slot: int) -> "Place":
         """Give the place of the sandbox with this running number."""
-        own = self.switches_user
-        uid = self.first_uid + slot % self.uid_count if own else self.uid
+        own, uid = self.switches_user, self.user(slot)
         gid = uid if own else self.gid
         box = rootfs.BOX if self.has_namespaces else f"{self.scratch}/box{slot}"
         return Place(self, uid, gid, box)

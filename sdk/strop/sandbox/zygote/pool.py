@@ -1,15 +1,14 @@
-"""Sandboxes that are ready before they are needed."""
+"""Sandboxes that are ready before they are needed, in tiers without namespaces."""
 
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 from contextlib import suppress
 from typing import NoReturn
 
-from strop.sandbox.zygote import linux, meter, watcher, worker
+from strop.sandbox.zygote import linux, meter, worker
 from strop.sandbox.zygote.place import Ground
 
 _MOST_FAILURES = 5
@@ -19,8 +18,7 @@ _SWEEP_MS = 100
 class Pool:
     """Keeps a number of prepared workers, each for one use.
 
-    Calls go to the watcher or, in tiers without namespaces, to a worker, so that nothing of a
-    request ever enters this process.
+    Calls go straight to a worker, so that nothing of a request ever enters this process.
     """
 
     def __init__(self, calls: socket.socket, alive_fd: int, ground: Ground, size: int) -> None:
@@ -33,38 +31,18 @@ class Pool:
         os.set_blocking(self._notes, False)
         self._pidfds: dict[int, int] = {}
         self._poll = select.poll()
-        self._namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        self._ready: socket.socket | None = None
-        self._watcher = 0
-
-    def _start_watcher(self) -> None:
-        """Start the process that joins calls with prepared sandboxes."""
-        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        pid = os.fork()
-        if pid == 0:
-            try:
-                near.close()
-                watcher.serve(self._calls, far, self._note_w)
-            finally:
-                os._exit(1)
-        far.close()
-        self._ready, self._watcher = near, pid
-        self._follow(pid)
 
     def serve(self) -> NoReturn:
         """Refill and reap until the client or the stub goes away."""
-        if self._ground.has_namespaces:
-            self._start_watcher()
         self._poll.register(self._notes, select.POLLIN)
         self._poll.register(self._alive_fd, select.POLLIN)
         self._poll.register(self._calls, select.POLLRDHUP)
-        if not self._ground.has_namespaces:
-            signal.signal(signal.SIGTERM, lambda *_: self._leave())
+        signal.signal(signal.SIGTERM, lambda *_: self._leave())
         while True:
             while len(self._idle) < self._size:
                 self._fork_worker()
-            # Orphans, which only tiers without namespaces have, end without a descriptor's word.
-            events = dict(self._poll.poll(None if self._ground.has_namespaces else _SWEEP_MS))
+            # Orphans end without a descriptor's word.
+            events = dict(self._poll.poll(_SWEEP_MS))
             if self._alive_fd in events or self._calls.fileno() in events:
                 self._leave()
             self._note_taken()
@@ -72,9 +50,7 @@ class Pool:
 
     def _fork_worker(self) -> None:
         self._slot += 1
-        if self._ground.has_namespaces:
-            linux.unshare(linux.NEWPID)
-        pid = os.fork()
+        pid = linux.fork()
         if pid == 0:
             try:
                 self._become_worker()
@@ -84,24 +60,16 @@ class Pool:
                 os._exit(1)
         self._idle[self._slot] = pid
         self._follow(pid)
-        if self._ground.has_namespaces:
-            linux.setns(self._namespace, linux.NEWPID)
 
     def _follow(self, pid: int) -> None:
         self._pidfds[pid] = os.pidfd_open(pid)
         self._poll.register(self._pidfds[pid], select.POLLIN)
 
     def _become_worker(self) -> NoReturn:
-        if not self._ground.has_namespaces:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        for fd in (self._notes, self._namespace, *self._pidfds.values()):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for fd in (self._notes, *self._pidfds.values()):
             os.close(fd)
-        home = self._ground.place(self._slot)
-        if self._ready is not None:
-            self._calls.close()
-            os.close(self._note_w)
-            worker.serve_watched(self._ready, self._slot, home)
-        worker.serve(self._calls, self._note_w, self._slot, home)
+        worker.serve(self._calls, self._note_w, self._slot, self._ground.place(self._slot))
 
     def _note_taken(self) -> None:
         try:
@@ -123,8 +91,6 @@ class Pool:
                 return
             if pid == 0:
                 return
-            if pid == self._watcher:
-                self._leave()
             self._note_taken()
             pidfd = self._pidfds.pop(pid, None)
             if pidfd is not None:
@@ -134,9 +100,8 @@ class Pool:
             for unused in [number for number, idle in self._idle.items() if idle == pid]:
                 del self._idle[unused]
                 self._count_failure()
-            if not self._ground.has_namespaces:
-                self._end_orphans()
-                remove(self._ground.place(slot or 0).box)
+            self._end_orphans()
+            remove(self._ground.place(slot or 0).box)
 
     def _count_failure(self) -> None:
         """Give up when workers die before anybody has used them."""
@@ -149,7 +114,7 @@ class Pool:
         os._exit(1)
 
     def _end_orphans(self) -> None:
-        """Without namespaces: end what a worker that was killed has left behind."""
+        """End what a worker that was killed has left behind."""
         ours = {*self._idle.values(), *self._busy}
         me = os.getpid()
 
@@ -160,13 +125,15 @@ class Pool:
         meter.kill_listed(orphans)
 
     def _leave(self) -> NoReturn:
-        """Leave; the kernel, or without namespaces this process, ends all that is left."""
-        if not self._ground.has_namespaces:
-            meter.kill_below(os.getpid())
-            remove(self._ground.scratch)
+        """Leave, and end all that is left."""
+        meter.kill_below(os.getpid())
+        remove(self._ground.scratch)
         os._exit(0)
 
 
 def remove(folder: str) -> None:
     """Remove a folder with all that is in it, as far as that goes."""
+    # Where there are namespaces it would only make the zygote larger.
+    import shutil
+
     shutil.rmtree(folder, ignore_errors=True)

@@ -13,12 +13,9 @@ from contextlib import suppress
 from io import TextIOWrapper
 from typing import Any, NoReturn
 
-from strop.sandbox.zygote import fork_hooks
-
 FILE_NAME = "main.py"
 _OURS = "strop"
 _kept: list[object] = []
-_our_modules: list[str] = []
 _stdio: tuple[TextIOWrapper, TextIOWrapper, TextIOWrapper] | None = None
 
 
@@ -47,7 +44,9 @@ def prepare(paths: list[str]) -> None:
     for fd in (near, far, *kept):
         os.close(fd)
     sys.path[:] = [*paths, *(path for path in sys.path if path not in paths)]
-    _our_modules[:] = [name for name in sys.modules if name.partition(".")[0] == _OURS]
+    for name in [name for name in sys.modules if name.partition(".")[0] == _OURS]:
+        # Kept alive: what is not in sight may be in use.
+        _kept.append(sys.modules.pop(name))
     sys.argv = [FILE_NAME]
 
 
@@ -84,10 +83,6 @@ def run(source: bytes, code: Any, argv: tuple[str, ...], box: str) -> NoReturn:
 
 def _dress(source: bytes, argv: tuple[str, ...], box: str) -> types.ModuleType:
     """Make the interpreter look freshly started."""
-    for name in _our_modules:
-        # Kept alive: to take them apart would touch, and so copy, many pages of memory.
-        _kept.append(sys.modules.pop(name))
-    fork_hooks.register_collected()
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=FILE_NAME, __builtins__=__builtins__)
     sys.modules["__main__"] = module

@@ -127,23 +127,40 @@ def mount_box(size_bytes: int, inode_count: int, uid: int, gid: int) -> None:
     os.chmod(temporary, 0o1777)  # noqa: S103 - one user, and the parent is 0700
 
 
+def make_box(size_bytes: int, inode_count: int, uid: int, gid: int) -> int:
+    """Make a writable folder that is mounted nowhere yet, and give its descriptor."""
+    owner = {"mode": "700", "uid": str(uid), "gid": str(gid)}
+    fd = linux.open_tmpfs(owner | _bounds_by_name(size_bytes, inode_count), _FIXED)
+    os.mkdir("tmp", dir_fd=fd)
+    os.chmod("tmp", 0o1777, dir_fd=fd)  # noqa: S103 - one user, and the parent is 0700
+    return fd
+
+
+def fit_box(fd: int, size_bytes: int, inode_count: int) -> None:
+    """Change how much a folder of `make_box` holds."""
+    linux.change_tmpfs(fd, _bounds_by_name(size_bytes, inode_count))
+
+
+def _bounds_by_name(size_bytes: int, inode_count: int) -> dict[str, str]:
+    return {"size": str(size_bytes), "nr_inodes": str(inode_count)}
+
+
 def mount_proc() -> None:
     """Mount a ``/proc`` that shows only this process namespace."""
-    linux.mount("proc", "/proc", "proc", _PROC, "subset=pid")
+    linux.perform([mounting_proc()])
 
 
-def resize_box(size_bytes: int, inode_count: int) -> None:
-    """Change how much the writable folder holds."""
-    bounds = _bounds(size_bytes, inode_count)
-    linux.mount(None, BOX, None, linux.MS_REMOUNT | _FIXED, bounds)
+def mounting_proc() -> linux.Call:
+    """Put together what `mount_proc` does."""
+    return linux.call("mount", b"proc", b"/proc", b"proc", _PROC, b"subset=pid")
 
 
 def _bounds(size_bytes: int, inode_count: int) -> str:
     return f"size={size_bytes},nr_inodes={inode_count}"
 
 
-def is_box_full(box: str) -> bool:
-    """Tell whether the writable folder has no block or no inode left."""
+def is_box_full(box: str | int) -> bool:
+    """Tell whether a writable folder, by path or descriptor, has no block or no inode left."""
     try:
         state = os.statvfs(box)
     except OSError:

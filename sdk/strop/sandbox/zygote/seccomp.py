@@ -19,6 +19,8 @@ _ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
 _NUMBER, _ARCHITECTURE, _ARGUMENT_0, _ARGUMENT_1 = 0, 4, 16, 24
 _SET_MODE_FILTER, _FLAG_SPEC_ALLOW = 1, 4
 _NEW_NAMESPACES = 0x7E020080
+_SAME_PARENT = 0x8000
+"""A child beside its parent would be one of ours, which nobody waits for."""
 _X32_BIT = 0x40000000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
@@ -158,16 +160,26 @@ def build(sockets: SocketPolicy, *, may_fork: bool = True) -> bytes:
     return b"".join(struct.pack("HBBI", *instruction) for instruction in program)
 
 
+class Filter:
+    """A filter in the form that the kernel takes."""
+
+    def __init__(self, program: bytes) -> None:
+        self._buffer = ctypes.create_string_buffer(program, len(program))
+        self._packed = _Program(len(program) // 8, ctypes.addressof(self._buffer))
+
+    def installing(self) -> linux.Call:
+        """Put together what puts a process under the filter, and all that it starts, for good.
+
+        That process must have given up new privileges.
+        """
+        return linux.call("seccomp", _SET_MODE_FILTER, _FLAG_SPEC_ALLOW, ctypes.byref(self._packed))
+
+
 def install(program: bytes) -> None:
     """Put this thread, and all that it starts, under the filter for good."""
-    buffer = ctypes.create_string_buffer(program, len(program))
-    packed = _Program(len(program) // 8, ctypes.addressof(buffer))
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
-    nr = linux.number("seccomp")
-    try:
-        linux.syscall("seccomp", nr, _SET_MODE_FILTER, _FLAG_SPEC_ALLOW, ctypes.byref(packed))
-    except OSError:
-        linux.syscall("seccomp", nr, _SET_MODE_FILTER, 0, ctypes.byref(packed))
+    held = Filter(program)
+    linux.perform([held.installing()])
 
 
 def _refuse_all(numbers: list[int]) -> list[_Instruction]:
@@ -187,7 +199,7 @@ def _clone_rule(*, may_fork: bool) -> list[_Instruction]:
     refusal = (_RETURN, 0, 0, _REFUSE | errno.EPERM)
     rule: list[_Instruction] = [
         (_LOAD, 0, 0, _ARGUMENT_0),
-        (_ANY_BIT, 0, 1, _NEW_NAMESPACES),
+        (_ANY_BIT, 0, 1, _NEW_NAMESPACES | _SAME_PARENT),
         refusal,
     ]
     if not may_fork:

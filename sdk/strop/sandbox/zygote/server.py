@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from strop.sandbox.zygote import (
-    fork_hooks,
     landlock,
     linux,
     meter,
@@ -21,6 +20,7 @@ from strop.sandbox.zygote import (
     rootfs,
     seccomp,
     untrusted,
+    watcher,
 )
 from strop.sandbox.zygote.place import Ground
 
@@ -55,6 +55,8 @@ def main(calls_fd: int) -> NoReturn:
     os.environ.update(untrusted.variables(rootfs.BOX))
     _freeze()
     calls.send(json.dumps({"pid": os.getpid()}).encode())
+    if ground.has_namespaces:
+        watcher.serve(calls, alive_fd, ground, settings["pool_size"])
     pool.Pool(calls, alive_fd, ground, settings["pool_size"]).serve()
 
 
@@ -112,7 +114,6 @@ def _load_modules(settings: dict[str, Any]) -> None:
     sys.path[:0] = [path for path in settings["python_paths"] if path not in sys.path]
     for name in (*_ALWAYS_LOADED, *settings["preload"]):
         importlib.import_module(name)
-    fork_hooks.stop_deferring()
 
 
 def _wait_as_stub(zygote: int, settings: dict[str, Any]) -> NoReturn:

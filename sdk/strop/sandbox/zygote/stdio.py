@@ -49,7 +49,7 @@ def _serve(job: socket.socket) -> None:
     received = supervisor.receive_request(job)
     if received is not None:
         child = untrusted.spawn(place, "local")
-        cases.supervise(supervisor.Run(job, place, child, *received, "local"))
+        cases.supervise(supervisor.Run(job, place, child, received[0], "local"))
 
 
 def _pump(near: socket.socket) -> None:

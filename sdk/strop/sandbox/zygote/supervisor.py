@@ -39,8 +39,6 @@ class Run:
     place: Place
     child: Child
     request: Request
-    frame: bytes
-    """The request as it came."""
     sockets: SocketPolicy
     bound: ForkBound | None = None
     """Where the kernel counts others' processes, too."""
@@ -126,13 +124,13 @@ def _reap(run: Run, watch: Watch) -> tuple[int, resource.struct_rusage]:
     return status, used
 
 
-def report(watch: Watch, status: int, box: str | None) -> dict[str, Any]:
+def report(watch: Watch, status: int, box: str | int | None) -> dict[str, Any]:
     """Put how a run ended into words.
 
     Args:
         watch: What was seen of it.
         status: As `os.wait` gives it.
-        box: The sandbox's folder, where it is a mount of its own that may be full.
+        box: The sandbox's folder, by path or descriptor, where it is a mount that may be full.
     """
     stdout, stderr = watch.outputs.values()
     code = os.waitstatus_to_exitcode(status)
@@ -155,7 +153,7 @@ def report(watch: Watch, status: int, box: str | None) -> dict[str, Any]:
     }
 
 
-def _limit_behind(code: int, stderr: list[bytes], box: str | None) -> str | None:
+def _limit_behind(code: int, stderr: list[bytes], box: str | int | None) -> str | None:
     """Tell which limit the run itself ran into, where its end shows that."""
     if code == 0:
         return None
@@ -212,7 +210,7 @@ def _collect(run: Run) -> bytes:
     largest = run.request.collect_bytes
     argv = ("collect", str(largest), *run.request.collect)
     limits = {**run.request.limits, "address_space_bytes": 0, "wall_s": 10.0, "cpu_s": 10.0}
-    child.send(Request("files", limits, argv=argv).pack())
+    child.send(untrusted.pack_task(Request("files", limits, argv=argv), limits))
     parts = []
     while chunk := os.read(child.stdout_fd, 1 << 16):
         parts.append(chunk)

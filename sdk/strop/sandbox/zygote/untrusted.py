@@ -1,6 +1,7 @@
 """The process that code runs in: first it gives up every right, then it takes a request."""
 
 import fcntl
+import marshal
 import os
 import resource
 import signal
@@ -9,15 +10,17 @@ import struct
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
-from strop.sandbox.wire import HEADER, Request
+from strop.sandbox.wire import Request
 from strop.sandbox.zygote import files, landlock, linux, python, seccomp
+from strop.sandbox.zygote.confinement import REQUEST_FD, TROUBLE_FD
 from strop.sandbox.zygote.place import Place
 from strop.sandbox.zygote.seccomp import SocketPolicy
 
-TROUBLE_FD, REQUEST_FD = 3, 4
-_SETUP_FAILED, _NOT_EXECUTABLE, _NOT_FOUND = 125, 126, 127
+SETUP_FAILED = 125
+_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+_LENGTH = struct.Struct("=Q")
 _STACK_BYTES, _LARGEST_STACK_BYTES = 8 << 20, 64 << 20
 _HARMLESS = (
     "/dev/random",
@@ -54,9 +57,45 @@ class Child:
                 os.close(fd)
         self.requests.close()
 
-    def send(self, request: bytes) -> None:
-        """Tell it what to do; `request` is a frame."""
-        self.requests.sendall(request)
+    def send(self, task: bytes) -> None:
+        """Tell it what to do, by what `pack_task` gives."""
+        self.requests.sendall(task)
+
+
+class _Task(NamedTuple):
+    """What a confined process is to do, as far as that is its own concern."""
+
+    kind: str
+    argv: tuple[str, ...]
+    code: bytes
+    env: dict[str, str]
+    cwd: str
+    files: dict[str, bytes]
+    executables: frozenset[str]
+    bounds: list[tuple[int, int, int]]
+    """Of each resource its number, its soft and its hard limit."""
+    has_cases: bool
+
+
+def pack_task(request: Request, limits: Mapping[str, float]) -> bytes:
+    """Write down what a confined process is to do.
+
+    Whoever reads this trusts who has written it, and is a fresh fork, in which little should
+    happen: so this form is quick to read, and says how the limits are to be set.
+    """
+    task = _Task(
+        request.kind,
+        request.argv,
+        request.code,
+        dict(request.env),
+        request.cwd,
+        dict(request.files),
+        request.executables,
+        _bounds(limits),
+        request.cases is not None,
+    )
+    content = marshal.dumps(tuple(task))
+    return _LENGTH.pack(len(content)) + content
 
 
 def spawn(place: Place, sockets: SocketPolicy) -> Child:
@@ -66,7 +105,7 @@ def spawn(place: Place, sockets: SocketPolicy) -> Child:
     stderr_r, stderr_w = os.pipe2(os.O_CLOEXEC)
     trouble_r, trouble_w = os.pipe2(os.O_CLOEXEC)
     near, far = socket.socketpair()
-    pid = os.fork()
+    pid = linux.fork()
     if pid == 0:
         _run([stdin_r, stdout_w, stderr_w, trouble_w, far.fileno()], place, sockets)
     for fd in (stdin_r, stdout_w, stderr_w, trouble_w):
@@ -79,22 +118,27 @@ def _run(fds: list[int], place: Place, sockets: SocketPolicy) -> NoReturn:
     try:
         _take_descriptors(fds)
         _confine(place, sockets)
-        with socket.socket(fileno=REQUEST_FD) as requests:
-            request = _receive(requests)
-            if request is None:
-                os._exit(0)
-            _prepare(place, request)
-            if request.cases is None:
-                requests.close()
-                start(place, request)
-            _run_cases(requests, place, request)
+        serve(place)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is told and ends here
-        _tell_trouble(error)
+        tell_trouble(error)
     finally:
-        os._exit(_SETUP_FAILED)
+        os._exit(SETUP_FAILED)
 
 
-def _tell_trouble(error: BaseException) -> None:
+def serve(place: Place) -> NoReturn:
+    """Wait, confined, for what there is to do, and do it."""
+    task = _receive()
+    if task is None:
+        os._exit(0)
+    _prepare(place, task)
+    if task.has_cases:
+        _run_cases(place, task)
+    os.close(REQUEST_FD)
+    start(place, task)
+
+
+def tell_trouble(error: BaseException) -> None:
+    """Tell the supervisor why there was nothing to wait for."""
     try:
         os.write(TROUBLE_FD, f"{type(error).__name__}: {error}".encode(errors="replace"))
     except OSError:
@@ -137,24 +181,37 @@ def _confine(place: Place, sockets: SocketPolicy) -> None:
         seccomp.install(ground.filters[sockets])
 
 
-def _receive(requests: socket.socket) -> Request | None:
-    head = requests.recv(HEADER.size, socket.MSG_WAITALL)
-    if len(head) < HEADER.size:
+def _receive() -> _Task | None:
+    head = os.read(REQUEST_FD, _LENGTH.size)
+    if len(head) < _LENGTH.size:
         return None
-    payload = requests.recv(HEADER.unpack(head)[1], socket.MSG_WAITALL)
-    return Request.unpack(payload)
+    # No byte more: what follows may carry descriptors.
+    (size,) = _LENGTH.unpack(head)
+    content = os.read(REQUEST_FD, size)
+    if len(content) < size:
+        parts = [content]
+        while size := size - len(parts[-1]):
+            parts.append(os.read(REQUEST_FD, size) or _raise_cut_off())
+        content = b"".join(parts)
+    return _Task(*marshal.loads(content))  # noqa: S302 - from our own supervisor
 
 
-def _prepare(place: Place, request: Request) -> None:
-    """Write the request's files, lower the limits, set the variables, reset the signals."""
-    for name, content in request.files.items():
-        files.write(place.box, name, content, is_executable=name in request.executables)
-    _limit_resources(request.limits)
+def _raise_cut_off() -> NoReturn:
+    raise EOFError("the supervisor went away")
+
+
+def _prepare(place: Place, task: _Task) -> None:
+    """Write the task's files, lower the limits, set the variables."""
+    for name, content in task.files.items():
+        files.write(place.box, name, content, is_executable=name in task.executables)
+    for kind, soft, hard in task.bounds:
+        resource.setrlimit(kind, (soft, hard))
     if os.environ["HOME"] != place.box:
         os.environ.update(variables(place.box))
-    os.environ.update(request.env)
-    if request.cwd:
-        os.chdir(os.path.join(place.box, request.cwd))
+    if task.env:
+        os.environ.update(task.env)
+    if task.cwd:
+        os.chdir(os.path.join(place.box, task.cwd))
 
 
 def variables(box: str) -> dict[str, str]:
@@ -172,8 +229,8 @@ def variables(box: str) -> dict[str, str]:
     }
 
 
-def _limit_resources(limits: Mapping[str, float]) -> None:
-    cpu_s = max(1, -int(-limits["cpu_s"] // 1))
+def _bounds(limits: Mapping[str, float]) -> list[tuple[int, int, int]]:
+    """Give the soft and hard limit of each resource; hard ones that are lower already stay."""
     values = {
         resource.RLIMIT_FSIZE: int(limits["file_bytes"]),
         resource.RLIMIT_NOFILE: int(limits["open_file_count"]),
@@ -183,30 +240,33 @@ def _limit_resources(limits: Mapping[str, float]) -> None:
     }
     if limits["address_space_bytes"]:
         values[resource.RLIMIT_AS] = int(limits["address_space_bytes"])
-    linux.set_resource_limits(values)
-    hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
-    most = int(limits.get("pid_last", limits["pid_count"]))
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(resource.RLIMIT_NPROC, (min(int(limits["pid_count"]), most), most))
-    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    last_s = cpu_s + 1 if hard == resource.RLIM_INFINITY else min(cpu_s + 1, hard)
-    # The first bound sends a signal that tells the cause, the second one kills.
-    resource.setrlimit(resource.RLIMIT_CPU, (min(cpu_s, last_s), last_s))
-    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
-    top = _LARGEST_STACK_BYTES if hard == resource.RLIM_INFINITY else min(hard, 64 << 20)
-    resource.setrlimit(resource.RLIMIT_STACK, (min(_STACK_BYTES, top), top))
+    bounds = [(kind, most, most) for kind, value in values.items() for most in [_most(kind, value)]]
+    # Of these the soft one tells the cause, or may be raised; the hard one is the last word.
+    cpu_s = max(1, -int(-limits["cpu_s"] // 1))
+    pids, last_pids = int(limits["pid_count"]), int(limits.get("pid_last", limits["pid_count"]))
+    for kind, soft, hard in (
+        (resource.RLIMIT_CPU, cpu_s, cpu_s + 1),
+        (resource.RLIMIT_NPROC, pids, last_pids),
+        (resource.RLIMIT_STACK, _STACK_BYTES, _LARGEST_STACK_BYTES),
+    ):
+        last = _most(kind, hard)
+        bounds.append((kind, min(soft, last), last))
+    return bounds
 
 
-def start(place: Place, request: Request, code: object = None) -> NoReturn:
+def _most(kind: int, value: int) -> int:
+    hard = resource.getrlimit(kind)[1]
+    return value if hard == resource.RLIM_INFINITY else min(value, hard)
+
+
+def start(place: Place, task: _Task, code: object = None) -> NoReturn:
     """Become what was asked for. Only the standard streams are open from here on."""
-    if request.kind == "files":
-        os.close(TROUBLE_FD)
-        os._exit(files.operate(place.box, request.argv))
-    if request.kind == "python":
-        os.closerange(TROUBLE_FD, TROUBLE_FD + 1)
-        python.run(request.code, code, request.argv, place.box)
     os.closerange(TROUBLE_FD, TROUBLE_FD + 1)
-    _execute(request.argv)
+    if task.kind == "python":
+        python.run(task.code, code, task.argv, place.box)
+    if task.kind == "files":
+        os._exit(files.operate(place.box, task.argv))
+    _execute(task.argv)
 
 
 def _execute(argv: tuple[str, ...]) -> NoReturn:
@@ -220,9 +280,10 @@ def _execute(argv: tuple[str, ...]) -> NoReturn:
         os._exit(_NOT_FOUND if is_missing else _NOT_EXECUTABLE)
 
 
-def _run_cases(requests: socket.socket, place: Place, request: Request) -> NoReturn:
+def _run_cases(place: Place, task: _Task) -> NoReturn:
     """Fork once for each case; this process runs no code that it was sent, it only compiles it."""
-    code = python.compile_quietly(request.code) if request.kind == "python" else None
+    requests = socket.socket(fileno=REQUEST_FD)
+    code = python.compile_quietly(task.code) if task.kind == "python" else None
     os.closerange(TROUBLE_FD, TROUBLE_FD + 1)
     # Nothing that a case does can look into this process.
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
@@ -230,11 +291,11 @@ def _run_cases(requests: socket.socket, place: Place, request: Request) -> NoRet
         word, fds, _, _ = socket.recv_fds(requests, 1, 3)
         if not word:
             os._exit(0)
-        pid = os.fork()
+        pid = linux.fork()
         if pid == 0:
             _take_descriptors(fds)
             linux.prctl(linux.PR_SET_DUMPABLE, 1)
-            start(place, request, code)
+            start(place, task, code)
         for fd in fds:
             os.close(fd)
         _, status, used = os.wait4(pid, 0)

@@ -21,64 +21,31 @@ _TICK_MS = 50
 DEFAULT_BOX = (64 << 20, 16384)
 
 
-def serve_watched(ready: socket.socket, number: int, home: Place) -> NoReturn:
-    """Prepare, and be the first process of whatever the watcher puts in here."""
+def keep(fds: tuple[int, ...], home: Place) -> NoReturn:
+    """With namespaces: be the first process of a call that asks for more than one plain run.
+
+    Args:
+        fds: The caller's socket, and a file with the call; for a run its request follows there.
+        home: Where it takes place.
+    """
     try:
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
         linux.unshare(linux.NEWNS)
-        place.prepare_box(home, DEFAULT_BOX)
-        child = untrusted.spawn(home, "none")
-        linux.prctl(linux.PR_SET_DUMPABLE, 0)
-        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        own = os.pidfd_open(os.getpid())
-        streams = (child.stdin_fd, child.stdout_fd, child.stderr_fd, child.trouble_fd)
-        fds = [far.fileno(), own, *streams, child.requests.fileno()]
-        socket.send_fds(ready, [number.to_bytes(4, "little")], fds)
-        for fd in (own, *streams):
-            os.close(fd)
-        for sock in (far, ready, child.requests):
-            sock.close()
-        _wait_watched(near, home, child)
+        job = socket.socket(fileno=fds[0])
+        with open(fds[1], "rb") as file:
+            file.seek(0)
+            content = file.read()
+        if content.startswith(ROOM):
+            spec = json.loads(content[len(ROOM) :])
+            place.prepare_box(home, _bounds_of_box(spec["limits"]))
+            Room(job, home, spec).serve()
+        else:
+            request = Request.unpack(content[len(RUN) + HEADER.size :])
+            place.prepare_box(home, _bounds_of_box(request.limits))
+            child = untrusted.spawn(home, "none")
+            cases.supervise(supervisor.Run(job, home, child, request, "none"))
     finally:
         os._exit(0)
-
-
-def _wait_watched(near: socket.socket, home: Place, child: untrusted.Child) -> None:
-    """Tell how the code ended, or take over a call that needs this process; then wait to die."""
-    poll = select.poll()
-    poll.register(near, select.POLLIN)
-    poll.register(child.pidfd, select.POLLIN)
-    while True:
-        for fd, _ in poll.poll():
-            if fd == child.pidfd:
-                _, status, used = os.wait4(child.pid, 0)
-                poll.unregister(fd)
-                exit_ = (status, used.ru_utime, used.ru_stime, used.ru_maxrss)
-                with suppress(OSError):
-                    near.send(untrusted.EXIT.pack(*exit_))
-            else:
-                message, fds, _, _ = socket.recv_fds(near, _LARGEST_MESSAGE_BYTES, 8)
-                if message:
-                    _take_over(message, fds, home, child)
-                return
-
-
-def _take_over(message: bytes, fds: list[int], home: Place, child: untrusted.Child) -> None:
-    *more, stdin_fd, stdout_fd, stderr_fd, trouble_fd, requests_fd = fds
-    requests = socket.socket(fileno=requests_fd)
-    whole = untrusted.Child(
-        child.pid, child.pidfd, stdin_fd, stdout_fd, stderr_fd, trouble_fd, requests
-    )
-    job = socket.socket(fileno=more[0])
-    if message.startswith(ROOM):
-        _answer(message, job, home, whole)
-        return
-    with open(more[1], "rb") as file:
-        file.seek(0)
-        frame = file.read()
-    request = Request.unpack(frame[HEADER.size :])
-    _fit_box(home, request.limits)
-    cases.supervise(supervisor.Run(job, home, whole, request, frame, "none"))
 
 
 def serve(calls: socket.socket, notes_fd: int, number: int, home: Place) -> NoReturn:
@@ -116,17 +83,12 @@ def _answer(message: bytes, sock: socket.socket, home: Place, child: untrusted.C
         Room(sock, home, json.loads(rest)).serve()
         return
     received = supervisor.receive_request(sock)
-    if received is None:
-        return
-    request, frame = received
-    _fit_box(home, request.limits)
-    cases.supervise(supervisor.Run(sock, home, child, request, frame, "none"))
+    if received is not None:
+        cases.supervise(supervisor.Run(sock, home, child, received[0], "none"))
 
 
-def _fit_box(home: Place, limits: Any) -> None:
-    wanted = (int(limits["disk_bytes"]), int(limits["inode_count"]))
-    if home.ground.has_namespaces and wanted != DEFAULT_BOX:
-        rootfs.resize_box(*wanted)
+def _bounds_of_box(limits: Any) -> tuple[int, int]:
+    return int(limits["disk_bytes"]), int(limits["inode_count"])
 
 
 @dataclass(slots=True)
@@ -155,7 +117,6 @@ class Room:
         if self._has_own_network:
             linux.unshare(linux.NEWNET | linux.NEWIPC)
             linux.raise_loopback()
-        _fit_box(self._home, self._limits)
         _prepare_for_rooms(self._home)
         self._control.send(READY)
         poll = select.poll()
@@ -181,10 +142,10 @@ class Room:
 
     def _start(self, sock: socket.socket) -> None:
         if not self._home.ground.has_namespaces:
-            pid = os.fork()
+            pid = linux.fork()
         else:
             linux.unshare(linux.NEWPID)
-            pid = os.fork()
+            pid = linux.fork()
         if pid == 0:
             self._become_job(sock)
         if self._home.ground.has_namespaces:
@@ -208,7 +169,7 @@ class Room:
             received = supervisor.receive_request(sock)
             if received is not None:
                 child = untrusted.spawn(home, self._sockets)
-                run = supervisor.Run(sock, home, child, *received, self._sockets)
+                run = supervisor.Run(sock, home, child, received[0], self._sockets)
                 cases.supervise(run)
         finally:
             if not self._home.ground.has_namespaces:

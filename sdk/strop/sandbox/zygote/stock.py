@@ -1,0 +1,186 @@
+"""Prepared sandboxes for one run each, seen from the process that watches them."""
+
+import json
+import os
+import resource
+import signal
+import socket
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+
+from strop.sandbox.zygote import meter, nursery, rootfs
+from strop.sandbox.zygote.place import Ground
+from strop.sandbox.zygote.worker import DEFAULT_BOX
+
+_MOST_FAILURES = 5
+_EXITING = 0x4
+"""Among the flags of a process: it is on its way out."""
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A sandbox that waits for its run, and this side's ends of everything."""
+
+    stdin_fd: int
+    stdout_fd: int
+    stderr_fd: int
+    trouble_fd: int
+    requests: socket.socket
+    box_fd: int
+    first: int = -1
+    """The namespace's first process; when it dies, all in the namespace dies."""
+    pid: int = -1
+    """The process that code runs in: a child of this process, for whoever forked it."""
+    pidfd: int = -1
+
+    def has_started(self, first: int, pid: int) -> bool:
+        """Take note of its processes; False when they are dead already or never were."""
+        self.first = first
+        if pid < 0:
+            return False
+        self.pid, self.pidfd = pid, os.pidfd_open(pid)
+        if os.waitpid(pid, os.WNOHANG)[0] == 0:
+            return True
+        self.pid = -1
+        return False
+
+    @property
+    def has_lost_first(self) -> bool:
+        """Whether its first process has ended or is about to, before it was told to."""
+        try:
+            with open(f"/proc/{self.first}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            return True
+        return fields[0] in (b"Z", b"X") or bool(int(fields[6]) & _EXITING)
+
+    def fit_box(self, size_bytes: int, inode_count: int) -> None:
+        """Change how much its folder holds."""
+        rootfs.fit_box(self.box_fd, size_bytes, inode_count)
+
+    def measure(self, limit_bytes: int) -> meter.Usage:
+        """Add up what all in it use."""
+        pids = [self.pid, *meter.pids_below(self.pid), *meter.pids_below(self.first)]
+        return meter.measure(pids, limit_bytes)
+
+    def reap(self) -> tuple[int, resource.struct_rusage]:
+        """Wait for the process that code runs in; how it ended, and what it used."""
+        _, status, used = os.wait4(self.pid, 0)
+        self.pid = -1
+        return status, used
+
+    def end(self) -> None:
+        """Kill all in it, and wait until it is gone."""
+        if self.first > 0:
+            os.kill(self.first, signal.SIGKILL)
+            if self.pid > 0:
+                # The first process waits for all others, and this one is not its to bury.
+                os.waitpid(self.pid, 0)
+            os.waitpid(self.first, 0)
+        for fd in (
+            self.stdin_fd,
+            self.stdout_fd,
+            self.stderr_fd,
+            self.trouble_fd,
+            self.box_fd,
+            self.pidfd,
+        ):
+            if fd >= 0:
+                os.close(fd)
+        self.requests.close()
+
+
+class Stock:
+    """Orders sandboxes from the zygote ahead of their use."""
+
+    def __init__(
+        self, orders: socket.socket, calls: socket.socket, ground: Ground, size: int
+    ) -> None:
+        self._orders, self._calls, self._ground, self._size = orders, calls, ground, size
+        self._ordered: dict[int, Prepared] = {}
+        self._lock = threading.Lock()
+        self._number = 0
+        self._wanted_count = 0
+        """Orders that nobody has asked for yet."""
+        self._failure_count = 0
+
+    def fill(self) -> None:
+        """Order as many as are to be ready."""
+        self._fill(self._size)
+
+    def _fill(self, size: int) -> None:
+        while True:
+            with self._lock:
+                if self._wanted_count >= size:
+                    return
+                self._wanted_count += 1
+                self._number += 1
+                number = self._number
+            self._order(number)
+
+    def take(self) -> Prepared:
+        """Take the next that is ready."""
+        # A run is not held up by the making of what comes after it, unless little is left.
+        self._fill(max(1, self._size // 2))
+        with self._lock:
+            self._wanted_count -= 1
+        while True:
+            message = self._orders.recv(nursery.REPLY.size)
+            if not message:
+                os._exit(0)
+            number, first, pid = nursery.REPLY.unpack(message)
+            found = self._ordered.pop(number)
+            if found.has_started(first, pid):
+                self._failure_count = 0
+                return found
+            self._note_failure(found, pid)
+            with self._lock:
+                self._number += 1
+                number = self._number
+            self._order(number)
+
+    def _order(self, number: int) -> None:
+        stdin_r, stdin_w = os.pipe2(os.O_CLOEXEC)
+        stdout_r, stdout_w = os.pipe2(os.O_CLOEXEC)
+        stderr_r, stderr_w = os.pipe2(os.O_CLOEXEC)
+        trouble_r, trouble_w = os.pipe2(os.O_CLOEXEC)
+        near, far = socket.socketpair()
+        user = self._ground.user(number)
+        gid = user if self._ground.switches_user else self._ground.gid
+        box = rootfs.make_box(*DEFAULT_BOX, user, gid)
+        self._ordered[number] = Prepared(stdin_w, stdout_r, stderr_r, trouble_r, near, box)
+        fds = [stdin_r, stdout_w, stderr_w, trouble_w]
+        order = nursery.ORDER.pack(nursery.SINGLE, number)
+        socket.send_fds(self._orders, [order], [*fds, far.fileno(), box])
+        for fd in fds:
+            os.close(fd)
+        far.close()
+
+    def order_keeper(self, call: bytes, job: socket.socket) -> None:
+        """Leave a call to a sandbox of its own, which answers on `job`."""
+        with self._lock:
+            self._number += 1
+            number = self._number
+        held = os.memfd_create("call", os.MFD_CLOEXEC)
+        with open(held, "wb") as file:
+            file.write(call)
+            file.flush()
+            order = nursery.ORDER.pack(nursery.KEEPER, number)
+            socket.send_fds(self._orders, [order], [job.fileno(), held])
+
+    def _note_failure(self, found: Prepared, pid: int) -> None:
+        """Give up when sandboxes die, or cannot be made, before anybody has used them."""
+        trouble = os.strerror(-pid) if pid < 0 else ""
+        with suppress(OSError):
+            os.set_blocking(found.trouble_fd, False)
+            trouble = trouble or os.read(found.trouble_fd, 4096).decode(errors="replace")
+        found.end()
+        self._failure_count += 1
+        if self._failure_count < _MOST_FAILURES:
+            return
+        text = f"{self._failure_count} prepared sandboxes died before their use: {trouble}"
+        os.write(2, f"sandbox: {text}\n".encode())
+        with suppress(OSError):
+            self._calls.send(json.dumps({"error": text, "errno": None}).encode())
+        os._exit(1)
