@@ -1,4 +1,4 @@
-"""Problems that are made up: any number of them, in six topics and four levels."""
+"""Problems that are made up: any number of them, in six topics and five levels."""
 
 import random
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from strop import Task, TaskSet
 
 Topic = Literal["mixed", "arithmetic", "fractions", "linear", "modular", "percent", "sequences"]
 
-LEVELS = range(1, 5)
+LEVELS = range(5)
 EVAL_COUNT = 240
 _EVAL_SHARE = 5
 """One problem of so many belongs to ``eval``."""
@@ -23,10 +23,11 @@ def procedural_tasks(level: int, topic: Topic, seed: int) -> dict[str, TaskSet]:
     """An infinite ``train`` and a finite ``eval``; no problem is in both.
 
     Raises:
-        ValueError: The level does not exist.
+        ValueError: The topic has no such level.
     """
-    if level not in LEVELS:
-        raise ValueError(f"level is {level}. Choose {LEVELS[0]} to {LEVELS[-1]}.")
+    lowest = 0 if topic == "arithmetic" else 1
+    if level not in LEVELS[lowest:]:
+        raise ValueError(f"level is {level}. Choose {lowest} to {LEVELS[-1]} of {topic}.")
     topics = [name for name in get_args(Topic) if name != "mixed"] if topic == "mixed" else [topic]
 
     def make(index: int, rng: random.Random, *, is_eval: bool) -> Task:
@@ -54,8 +55,9 @@ def _belongs_to_eval(text: str) -> bool:
 
 
 def _arithmetic(rng: random.Random, level: int) -> Problem:
-    if level == 1:
-        left, right = rng.randint(1, 20), rng.randint(1, 20)
+    if level < 2:
+        largest = 20 if level else 9
+        left, right = rng.randint(1, largest), rng.randint(1, largest)
         return f"What is {left} + {right}?", left + right
     terms = [rng.randint(2, 10**level) for _ in range(level)]
     text, value = str(terms[0]), terms[0]

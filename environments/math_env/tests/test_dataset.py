@@ -63,6 +63,54 @@ def test_a_math500_row_keeps_subject_and_level_and_its_own_id(tmp_path: Path) ->
     assert task.metadata == {"subject": "Algebra", "level": 2}
 
 
+def test_an_aime_row_has_a_whole_number_without_zeros_before_it(tmp_path: Path) -> None:
+    row = {"id": 60, "problem": "How many?", "solution": "So many.", "answer": "033"}
+    path = write(tmp_path / "test.jsonl", row)
+    [task] = load_environment("aime", str(path)).tasks["eval"]
+    assert (task.key, task.prompt[0].text, task.reference) == ("60", "How many?", "33")
+
+
+def test_rows_may_call_their_columns_anything(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.jsonl", {"q": "1+1?", "n": 2, "id": "a/1"}, {"q": "x", "n": "y"})
+    columns = {"question": "q", "answer": "n"}
+    [first, second] = load_environment("rows", str(path), columns=columns).tasks["eval"]
+    assert [(each.key, each.reference) for each in (first, second)] == [("0", "2"), ("1", "y")]
+    keyed = load_environment("rows", str(path), columns=columns | {"key": "id"}).tasks["eval"]
+    assert keyed[0].key == "a/1"
+    with pytest.raises(ValueError, match="Row 1 has no column 'id'"):
+        list(keyed)
+
+
+def test_rows_of_parquet_files_are_read_like_lines(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = importlib.import_module("pyarrow.parquet")
+    rows = [{"question": f"{n}+1?", "answer": str(n + 1)} for n in range(3)]
+    for name in ("train", "test"):
+        parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / f"{name}.parquet")
+    tasks = load_environment("rows", str(tmp_path)).tasks
+    assert {split: [task.reference for task in each] for split, each in tasks.items()} == {
+        "train": ["1", "2", "3"],
+        "eval": ["1", "2", "3"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("dataset", "settings", "problem"),
+    [
+        ("rows", {}, "needs a path"),
+        ("rows", {"path": "x.jsonl", "columns": {"solution": "s"}}, "Name question, answer or key"),
+        ("gsm8k", {"path": "x.jsonl", "columns": {"question": "q"}}, "of dataset='rows'"),
+        ("gsm8k", {"path": "x.jsonl", "answer_form": "last_number"}, "is for procedural"),
+        ("procedural", {"columns": {"question": "q"}}, "Say which data set"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(
+    dataset: Any, settings: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        load_environment(dataset, **settings)
+
+
 async def test_an_answer_is_compared_as_mathematics(tmp_path: Path) -> None:
     path = write(tmp_path / "test.jsonl", MATH500)
     environment = load_environment("math500", str(path))

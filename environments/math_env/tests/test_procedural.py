@@ -25,7 +25,7 @@ def computed(expression: str) -> Fraction:
     return Fraction(eval(exact, {"Fraction": Fraction}))
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", LEVELS[1:])
 def test_sums_and_fractions_have_the_value_that_python_gives(level: int) -> None:
     for topic in ("arithmetic", "fractions"):
         for task in tasks_of(topic, level):
@@ -33,7 +33,7 @@ def test_sums_and_fractions_have_the_value_that_python_gives(level: int) -> None
             assert Fraction(str(task.reference)) == computed(expression)
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", LEVELS[1:])
 def test_the_root_of_an_equation_solves_it(level: int) -> None:
     for task in tasks_of("linear", level):
         left, right = task.prompt[0].text.removeprefix("Solve for x: ").split(" = ")
@@ -42,7 +42,7 @@ def test_the_root_of_an_equation_solves_it(level: int) -> None:
         assert computed(sides[0]) == computed(sides[1])
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", LEVELS[1:])
 def test_remainders_percents_and_sequences_are_right(level: int) -> None:
     for task in tasks_of("modular", level):
         value, modulus = re.findall(r"when (\S+) is divided by (\d+)", task.prompt[0].text)[0]
@@ -78,8 +78,36 @@ def test_the_splits_never_share_a_problem(topic: Topic) -> None:
 
 @pytest.mark.parametrize("level", [0, 5, -1])
 def test_a_level_that_does_not_exist_is_refused(level: int) -> None:
-    with pytest.raises(ValueError, match="Choose 1 to 4"):
+    with pytest.raises(ValueError, match="Choose 1 to 4 of mixed"):
         load_environment(level=level)
+
+
+def test_arithmetic_begins_with_sums_of_single_digits() -> None:
+    for task in tasks_of("arithmetic", 0):
+        first, second = re.findall(r"[0-9]+", task.prompt[0].text)
+        assert len(first) == len(second) == 1
+        assert task.reference == str(int(first) + int(second))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("To add them, you get {answer}.", 1),
+        (r"\boxed{{{answer}}}", 1),
+        ("{answer} or -7", 0),
+        ("{copied}", 0),
+        ("", 0),
+    ],
+)
+async def test_the_last_number_counts_where_no_box_is_asked_for(text: str, expected: float) -> None:
+    environment = load_environment(topic="arithmetic", level=2, answer_form="last_number")
+    async with environment:
+        for task in islice(environment.tasks["train"], 10):
+            assert len(environment.opening(task)) == 1
+            copied = task.prompt[0].text.removeprefix("What is ").rstrip("?")
+            answer = text.format(answer=task.reference, copied=copied)
+            trajectory = await environment.rollout(task, ScriptedModel.constant(answer))
+            assert trajectory.reward == expected
 
 
 @pytest.mark.parametrize(
