@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from strop.attempt import Attempt
 from strop.errors import BoundaryError, ContextOverflowError, ModelError, SettingsError
@@ -15,7 +15,7 @@ from strop.trajectory import StopReason, Trajectory, failure_of
 from strop.types import EpisodeLike, Sampling, Seats
 
 if TYPE_CHECKING:
-    from strop.types import Completion
+    from strop.types import Completion, Message, Sampler, ToolSpec
 
 
 class Drivable(EpisodeLike, Protocol):
@@ -92,6 +92,9 @@ async def roll_out(
 async def _drive(episode: Drivable, model: Seats, sampling: Sampling) -> float:
     """Play all turns; gives the seconds that completions waited in queues."""
     queue_s = 0.0
+    # An episode whose calls come several at once samples them itself, each as it comes.
+    if (sample_with := getattr(episode, "sample_with", None)) is not None:
+        sample_with(_sampler(episode, model, sampling))
     try:
         await episode.open()
         while not episode.is_ended:
@@ -112,16 +115,36 @@ class _TurnsTooLongError(Exception):
     """The turns have taken as long as they may."""
 
 
-async def _complete(episode: Drivable, model: Seats, sampling: Sampling) -> Completion:
+def _sampler(episode: Drivable, model: Seats, sampling: Sampling) -> Sampler:
+    async def sample(
+        messages: Sequence[Message], tools: Sequence[ToolSpec], wish: Sampling | None
+    ) -> Completion:
+        chosen = model[episode.due_seat] if isinstance(model, Mapping) else model
+        own = sampling if wish is None else sampling.narrowed(wish)
+        return await chosen.complete(messages, tools, own)
+
+    return sample
+
+
+def _sampled(
+    episode: Drivable, model: Seats, sampling: Sampling
+) -> Coroutine[Any, Any, Completion]:
+    if (next_completion := getattr(episode, "next_completion", None)) is not None:
+        completion: Coroutine[Any, Any, Completion] = next_completion()
+        return completion
     chosen = model[episode.due_seat] if isinstance(model, Mapping) else model
-    left_s = episode.turns_left_s
     if (wish := episode.due_sampling) is not None:
         sampling = sampling.narrowed(wish)
+    return chosen.complete(episode.messages, episode.tools, sampling)
+
+
+async def _complete(episode: Drivable, model: Seats, sampling: Sampling) -> Completion:
+    left_s = episode.turns_left_s
     try:
         if left_s is None:
-            return await chosen.complete(episode.messages, episode.tools, sampling)
+            return await _sampled(episode, model, sampling)
         async with (limit := Patience(left_s)):
-            return await chosen.complete(episode.messages, episode.tools, sampling)
+            return await _sampled(episode, model, sampling)
     except ModelError:
         raise
     except (Exception, SystemExit) as error:

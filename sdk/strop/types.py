@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -238,5 +238,10 @@ class EpisodeLike(Protocol):
 
 Seats: TypeAlias = "Model | Mapping[str, Model]"
 """One model for every seat, or one for each by name."""
+
+Sampler: TypeAlias = Callable[
+    [Sequence[Message], Sequence[ToolSpec], Sampling | None], Coroutine[Any, Any, "Completion"]
+]
+"""``f(messages, tools, wish)``: a completion of the due seat's model."""
 
 Settings: TypeAlias = dict[str, Any]

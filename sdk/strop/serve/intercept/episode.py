@@ -14,12 +14,13 @@ from strop.episode import Answer, Episode
 from strop.errors import EnvironmentFaultError
 from strop.limits import limited
 from strop.serve.http.message import Peer
+from strop.serve.intercept.branches import Branches
 from strop.serve.intercept.endpoint import Endpoint
 from strop.serve.intercept.peer import holds_connection
 from strop.serve.intercept.program import Program, RunningProgram
 from strop.serve.intercept.session import DueCall, Session, repeated_seed
 from strop.trajectory import Trajectory
-from strop.types import Completion, End, Message, Sampling, ToolSpec
+from strop.types import Completion, End, Message, Sampler, Sampling, ToolSpec
 
 if TYPE_CHECKING:
     from strop.attempt import Attempt
@@ -57,6 +58,8 @@ class AgentEpisode(Episode):
         self._session: Session | None = None
         self._running: RunningProgram | None = None
         self._due: DueCall | None = None
+        self._sampler: Sampler | None = None
+        self._branches: Branches | None = None
         self._deadline_at: float | None = None
         self._exit_code: int | None = None
 
@@ -82,12 +85,29 @@ class AgentEpisode(Episode):
     @property
     def due_sampling(self) -> Sampling | None:
         """What the program asks of the due completion."""
-        if self._due is None:
-            return None
-        wish, repeat_count = self._due.call.wish, self._due.repeat_count
+        return None if self._due is None else self._wish_of(self._due)
+
+    def sample_with(self, sampler: Sampler) -> None:
+        """Sample calls that come at the same time at the same time, and not one by one.
+
+        Without it, as where a trainer drives, each call waits until the one before is completed.
+        """
+        self._sampler = sampler
+
+    async def next_completion(self) -> Completion:
+        """The next completion that ends, whose call then is the due one."""
+        assert self._branches is not None
+        self._due, completion = await self._branches.first()
+        return completion
+
+    def _wish_of(self, due: DueCall) -> Sampling:
+        wish, repeat_count = due.call.wish, due.repeat_count
         if not repeat_count:
             return wish
         return replace(wish, seed=repeated_seed(self.attempt.sampling_seed, repeat_count))
+
+    def _may_begin(self, flying_count: int) -> bool:
+        return self.turn_count + flying_count < self._environment.max_turns
 
     def messages_of(self, seat: str) -> Sequence[Message]:
         """The conversation that the program sent."""
@@ -106,6 +126,8 @@ class AgentEpisode(Episode):
             self._deadline_at = loop.time() + program.limit_s
         variables = endpoint.variables(self._session)
         self._running = await RunningProgram.start(program, self.folder, variables)
+        if self._sampler is not None:
+            self._branches = Branches(self._session, self._sampler, self._wish_of, self._may_begin)
         self._session.begin(self._is_caller)
         await self._advance()
         if (turns_s := self.turns_left_s) is not None:
@@ -132,6 +154,8 @@ class AgentEpisode(Episode):
     async def close(self) -> None:
         """Leave nothing behind: no process, no address, no file."""
         try:
+            if self._branches is not None:
+                await self._branches.stop()
             if self._running is not None:
                 await self._running.stop()
                 self._running.forget()
@@ -152,7 +176,7 @@ class AgentEpisode(Episode):
         session, running = self._session, self._running
         assert session is not None
         assert running is not None
-        calling = asyncio.ensure_future(session.next())
+        calling = asyncio.ensure_future(self._next_call(session))
         left_s = None
         if self._deadline_at is not None:
             left_s = max(0.0, self._deadline_at - asyncio.get_running_loop().time())
@@ -163,16 +187,27 @@ class AgentEpisode(Episode):
         finally:
             if not calling.done():
                 calling.cancel()
-        if running.ended.done():
-            self._due = None
+        called = calling.result() if calling.done() and not calling.cancelled() else None
+        if self._branches is not None:
+            # What is being sampled already becomes a turn, also when the program has ended.
+            self._due = self._branches.due
+        else:
+            self._due = None if running.ended.done() else called
+        if self._due is None and running.ended.done():
             self._check_end(running.ended.result())
             return End(reason="the program ended")
-        if calling.done() and not calling.cancelled():
-            self._due = calling.result()
-        else:
-            self._due = None
+        if self._due is None:
             self.truncate("time_limit", "the program ran as long as it may")
         return ()
+
+    async def _next_call(self, session: Session) -> DueCall:
+        branches = self._branches
+        if branches is None:
+            return await session.next()
+        while (due := branches.due) is None:
+            branches.changed.clear()
+            await branches.changed.wait()
+        return due
 
     def _check_end(self, exit_code: int | None) -> None:
         assert self._running is not None
@@ -194,6 +229,8 @@ class AgentEpisode(Episode):
         if running is None or session is None:
             return
         session.close("The episode has ended.")
+        if self._branches is not None:
+            await self._branches.stop()
         await running.stop(self.grace_s)
         self.outcome["exit_code"] = running.ended.result()
         self.outcome["output"] = running.tail()

@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
-from strop import ScriptedModel
+from strop import Sampling, ScriptedModel
 from tests.sdk.serve.intercept.programs import (
     BY_HAND,
+    TASK,
     counter,
     environment_of,
     output,
@@ -99,7 +100,12 @@ async def test_a_call_that_is_given_up_before_its_turn_is_never_sampled() -> Non
     first.join()
     print(say(call("last")))
     """
-    trajectory = await play(environment_of(text), slow_counter())
+    environment, model = environment_of(text), slow_counter()
+    # A trainer by hand takes one call after the other; the given up one never has its turn.
+    async with environment, environment.start(TASK) as episode:
+        while not episode.is_ended:
+            await episode.step(await model.complete(episode.messages, episode.tools, Sampling()))
+        trajectory = await episode.score()
     assert texts(trajectory) == ["answer 1", "answer 2"]
     assert output(trajectory) == "answer 2"
 
