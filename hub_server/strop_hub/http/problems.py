@@ -28,7 +28,10 @@ from strop_hub.hub import Hub, in_thread
 
 logger = logging.getLogger(__name__)
 
-_CODES = {404: "not_found", 405: "method_not_allowed", 413: TooLargeError.code}
+CODES = {404: "not_found", 405: "method_not_allowed", 413: TooLargeError.code}
+"""Of what the router itself refuses."""
+
+OTHER_CODE = "http_error"
 
 
 def add_handlers(app: FastAPI) -> None:
@@ -93,7 +96,7 @@ async def _render_http(request: Request, error: Any) -> Response:
         status=error.status_code,
         detail=f"{request.method} {request.url.path[:200]!a}: {error.detail}. "
         "The addresses of this hub are in /openapi.json",
-        code=_CODES.get(error.status_code, "http_error"),
+        code=CODES.get(error.status_code, OTHER_CODE),
         request_id=request.scope.get(REQUEST_ID),
     )
     headers = dict(error.headers or {})

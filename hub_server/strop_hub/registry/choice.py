@@ -1,6 +1,7 @@
 """Which version a reference means, among those that are there: rules without a database."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -13,10 +14,25 @@ from strop_hub.registry.candidates import Candidate, Shelf
 _MIN_YANKED_SHOWN = 3
 
 
+class Cause(StrEnum):
+    """Why a reference means no version: the codes of `ResolveError`."""
+
+    INVALID_REFERENCE = "invalid_reference"
+    NOT_FOUND = "not_found"
+    VERSION_NOT_FOUND = "version_not_found"
+    VERSION_YANKED = "version_yanked"
+    VERSION_QUARANTINED = "version_quarantined"
+    ENVIRONMENT_QUARANTINED = "environment_quarantined"
+    DIGEST_AMBIGUOUS = "digest_ambiguous"
+    PYTHON_EXCLUDED = "python_excluded"
+    REQUIRES_CONFLICT = "requires_conflict"
+    REQUIRES_UNRESOLVED = "requires_unresolved"
+
+
 class UnresolvableError(Exception):
     """A reference that means no version; becomes a `ResolveError` with this code."""
 
-    def __init__(self, code: str, detail: str) -> None:
+    def __init__(self, code: Cause, detail: str) -> None:
         super().__init__(detail)
         self.code = code
         self.detail = detail
@@ -63,18 +79,18 @@ def choose(wanted: Wanted, newest_first: list[Candidate]) -> Candidate:
         _refuse_ambiguous_digest(reference, newest_first)
     matching = [found for found in newest_first if _matches(wanted, found)]
     if not matching:
-        raise UnresolvableError("version_not_found", _describe_nothing(wanted, newest_first))
+        raise UnresolvableError(Cause.VERSION_NOT_FOUND, _describe_nothing(wanted, newest_first))
     matching = _without_quarantined(wanted, matching)
     usable = [found for found in matching if not found.is_yanked]
     if any(is_exact(reference) for reference in wanted.references):
         usable = usable or matching
     if not usable:
-        raise UnresolvableError("version_yanked", _describe_yanked(wanted, matching))
+        raise UnresolvableError(Cause.VERSION_YANKED, _describe_yanked(wanted, matching))
     fitting = [found for found in usable if is_python_fitting(found, wanted.python_version)]
     if not fitting:
         needs = usable[0].requires_python
         raise UnresolvableError(
-            "python_excluded",
+            Cause.PYTHON_EXCLUDED,
             f"{wanted}: {usable[0].text} needs Python {needs}, and this is "
             f"{wanted.python_version}. Use a Python that fits, or another version.",
         )
@@ -92,7 +108,7 @@ def refuse_quarantined_shelf(shelf: Shelf, full_name: str) -> None:
     if shelf.status is EnvironmentStatus.QUARANTINED:
         reason = f": {shelf.status_reason}" if shelf.status_reason else ""
         raise UnresolvableError(
-            "environment_quarantined",
+            Cause.ENVIRONMENT_QUARANTINED,
             f"`{full_name}` is quarantined{reason}. Use another environment, or ask its owner.",
         )
 
@@ -152,7 +168,7 @@ def _asks_for_prerelease(reference: EnvRef) -> bool:
 def _refuse_unknown_tag(reference: EnvRef) -> None:
     if reference.tag is not None and reference.tag != LATEST:
         raise UnresolvableError(
-            "version_not_found",
+            Cause.VERSION_NOT_FOUND,
             f"`{reference.full_name}` has no tag `{reference.tag}`. "
             f"Use `{reference.full_name}@{LATEST}`, a version or a range.",
         )
@@ -165,7 +181,7 @@ def _refuse_ambiguous_digest(reference: EnvRef, newest_first: list[Candidate]) -
     if len(named) > 1:
         listed = ", ".join(f"{found.text} (sha256:{found.digest[:20]}…)" for found in named)
         raise UnresolvableError(
-            "digest_ambiguous", f"`{reference}` fits {listed}. Give more digits of the digest."
+            Cause.DIGEST_AMBIGUOUS, f"`{reference}` fits {listed}. Give more digits of the digest."
         )
 
 
@@ -176,7 +192,7 @@ def _without_quarantined(wanted: Wanted, matching: list[Candidate]) -> list[Cand
     worst = matching[0]
     reason = f": {worst.quarantine_reason}" if worst.quarantine_reason else ""
     raise UnresolvableError(
-        "version_quarantined",
+        Cause.VERSION_QUARANTINED,
         f"`{wanted.full_name}@{worst.text}` is quarantined{reason}. "
         "Use another version, or ask its owner.",
     )

@@ -27,6 +27,7 @@ from strop_hub.models import File, Version
 from strop_hub.registry import queries, service, views
 from strop_hub.registry.candidates import Candidate, Shelf, fill_whole, load_shelves
 from strop_hub.registry.choice import (
+    Cause,
     UnresolvableError,
     Wanted,
     choose,
@@ -102,7 +103,7 @@ class _Resolution:
             root = EnvRef.parse(text)
             chosen = self._choose_all(root)
         except InvalidRefError as error:
-            return ResolveError(reference=text, code="invalid_reference", detail=str(error))
+            return ResolveError(reference=text, code=Cause.INVALID_REFERENCE, detail=str(error))
         except UnresolvableError as error:
             return ResolveError(reference=text, code=error.code, detail=error.detail)
         own = chosen.pop(root.full_name)
@@ -133,7 +134,7 @@ class _Resolution:
             chosen = again
             self._load_manifests(chosen.values())
         raise UnresolvableError(
-            "requires_conflict",
+            Cause.REQUIRES_CONFLICT,
             f"`{root}`: its requirements contradict each other. Ask its owner to mend `requires`.",
         )
 
@@ -162,7 +163,7 @@ class _Resolution:
             if references[0].full_name == root.full_name:
                 raise
             raise UnresolvableError(
-                "requires_unresolved", f"`{root}` requires {references[0]}: {error.detail}"
+                Cause.REQUIRES_UNRESOLVED, f"`{root}` requires {references[0]}: {error.detail}"
             ) from None
 
     def _choose(self, references: tuple[EnvRef, ...]) -> Candidate:
@@ -173,7 +174,7 @@ class _Resolution:
             name = wanted.full_name
             if name not in self._missing:
                 self._missing[name] = self._describe_missing(references[0])
-            raise UnresolvableError("not_found", self._missing[name])
+            raise UnresolvableError(Cause.NOT_FOUND, self._missing[name])
         refuse_quarantined_shelf(shelf, wanted.full_name)
         references = tuple(shelf.untagged(one) for one in references)
         wanted = Wanted(references, self._python_version)
