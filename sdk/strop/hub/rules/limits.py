@@ -13,6 +13,11 @@ class Limits:
 
     member_count: int = 20_000
     unpacked_bytes: int = 1024 * MIB
+    large_ratio: int = 2
+    """Unpacked to packed size up to which an archive may grow beyond `unpacked_bytes`.
+
+    A hub whose operator lets larger files in takes them, and still no bombs.
+    """
     ratio: int = 200
     """Unpacked to packed size; asked only above `ratio_from_bytes`, where a bomb would hurt."""
     ratio_from_bytes: int = 64 * MIB
@@ -27,11 +32,12 @@ class Limits:
                 "Pack data files into one archive."
             )
 
-    def check_size(self, unpacked_bytes: int, where: str) -> None:
+    def check_size(self, unpacked_bytes: int, where: str, packed_bytes: int = 0) -> None:
         """Refuse contents that are too large."""
-        if unpacked_bytes > self.unpacked_bytes:
+        allowed_bytes = max(self.unpacked_bytes, self.large_ratio * packed_bytes)
+        if unpacked_bytes > allowed_bytes:
             raise PackageError(
-                f"{where} unpacks to more than {self.unpacked_bytes // MIB} MiB. "
+                f"{where} unpacks to more than {allowed_bytes // MIB} MiB. "
                 "Load large data when the environment runs instead of shipping it."
             )
 

@@ -122,7 +122,7 @@ class StrictZip:
         for entry in entries:
             self._add(entry, content_offsets[entry.offset], names)
         unpacked_bytes = sum(member.size_bytes for member in self.members.values())
-        self._limits.check_size(unpacked_bytes, self._where)
+        self._limits.check_size(unpacked_bytes, self._where, self._archive_bytes)
         self._limits.check_ratio(unpacked_bytes, self._archive_bytes, self._where)
 
     def _add(self, entry: _Entry, content_offset: int, names: NameSet) -> None:
