@@ -1,14 +1,17 @@
 """An isolated ``print(1)`` against a bare Python: ``python -m tests.benchmarks.sandbox [--json]``.
 
 Both are run in turns in the same minute, so that whatever else the machine does slows both; only
-ratios are given. The bare Python is ``python -I -c`` of a virtual environment made for this. With
-``--user`` the backend itself runs without privileges, in a user namespace.
+ratios of times are given. The bare Python is ``python -I -c`` of a virtual environment made for
+this. With ``--user`` the backend itself runs without privileges, in a user namespace. ``cpu_ms``
+and ``bare_cpu_ms`` are the processor time of one run, over all processes that take part: they hold
+on a busy machine, too. Kernel threads, which bury namespaces, are not in it.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -19,11 +22,15 @@ from pathlib import Path
 
 from strop.sandbox import Backend, Profile
 from strop.sandbox.backends.local import LocalTransport
+from strop.sandbox.zygote import meter
 
 Once = Callable[[], Awaitable[None]]
 CODE = "print(1)"
 CASES = 200
 _NOBODY = 65534
+_TICKS = os.sysconf("SC_CLK_TCK")
+_REST_S = 1.0
+"""How long the sandboxes that come next are still prepared after a run."""
 
 
 def _make_environment(folder: Path, python: str) -> str:
@@ -66,6 +73,31 @@ async def _throughput(once: Once, count: int, concurrency: int) -> float:
     return count / (time.perf_counter() - began)
 
 
+def _used_s(stubs: list[int]) -> float:
+    """Processor seconds of this process, its dead children, and all processes of the backend."""
+    own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    ticks = 0
+    for stub in stubs:
+        for pid in (stub, *meter.pids_below(stub)):
+            try:
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            # Of itself, and of the children that it has waited for.
+            ticks += sum(int(field) for field in fields[11:15])
+    return sum(used.ru_utime + used.ru_stime for used in own) + ticks / _TICKS
+
+
+async def _cpu_ms(once: Once, count: int, stubs: list[int]) -> float:
+    """Processor time of each of `count` runs, with the making of what is to replace it."""
+    await asyncio.sleep(_REST_S)
+    before = _used_s(stubs)
+    for _ in range(count):
+        await once()
+    await asyncio.sleep(_REST_S)
+    return (_used_s(stubs) - before) / count * 1000
+
+
 async def _measure(backend: Backend, python: str, count: int) -> dict[str, float]:
     def bare() -> Awaitable[None]:
         return _bare(python)
@@ -79,6 +111,9 @@ async def _measure(backend: Backend, python: str, count: int) -> dict[str, float
     for _ in range(3):
         base = await _throughput(bare, count, 8)
         rates.append(await _throughput(isolated, count, 8) / base)
+    assert isinstance(backend.transport, LocalTransport)
+    stubs = backend.transport.stub_pids
+    bare_cpu_ms, cpu_ms = [await _cpu_ms(once, count, stubs) for once in (bare, isolated)]
     began = time.perf_counter()
     await backend.run_many("print(int(input()) + 1)", [b"1"] * CASES)
     case_ms = (time.perf_counter() - began) / CASES * 1000
@@ -88,6 +123,8 @@ async def _measure(backend: Backend, python: str, count: int) -> dict[str, float
         "p99_ratio": round(own_p99 / bare_p99, 3),
         "throughput_ratio": round(statistics.median(rates), 3),
         "case_ms": round(case_ms, 3),
+        "cpu_ms": round(cpu_ms, 3),
+        "bare_cpu_ms": round(bare_cpu_ms, 3),
     }
 
 
