@@ -6,9 +6,9 @@ import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from strop.sandbox import control_groups
 from strop.sandbox.backends import capability
 from strop.sandbox.base import Capabilities, Level
 from strop.sandbox.choose import Probe, probe_all
@@ -31,7 +31,8 @@ class Report:
     landlock_version: int
     """0 where the kernel has none."""
     cgroups: str
-    """``v2 delegated``, ``v2``, ``v1`` or ``none``: control groups are not used by this version."""
+    """What could be bounded by control groups, or why nothing could, as seen by doing. The local
+    backends do not use them: what is said to hold, holds without."""
     probes: tuple[Probe, ...]
     capabilities: Mapping[str, Capabilities]
     """Of each backend that works, by its name."""
@@ -82,16 +83,7 @@ async def examine(*, python: str | None = None) -> Report:
         kernel=platform.release(),
         user=os.geteuid(),
         landlock_version=landlock.version(),
-        cgroups=_control_groups(),
+        cgroups=str(control_groups.probe()),
         probes=tuple(probes),
         capabilities={name: capability.of_tier(_TIERS[name]) for name in working},
     )
-
-
-def _control_groups() -> str:
-    root = Path("/sys/fs/cgroup")
-    if (root / "cgroup.controllers").is_file():
-        line = Path("/proc/self/cgroup").read_text().strip().rpartition(":")[2]
-        own = root / line.lstrip("/")
-        return "v2 delegated" if os.access(own, os.W_OK) else "v2"
-    return "v1" if (root / "memory").is_dir() else "none"
