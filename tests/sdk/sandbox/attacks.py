@@ -213,7 +213,9 @@ print("DONE" if pid > 0 else "REFUSED")
         "the memory of the first process",
         f"{TRY}attempt(lambda: open('/proc/1/environ', 'rb').read(1) or 1 / 0)\n"
         "for name in ('maps', 'mem', 'fd/0', 'map_files', 'auxv'):\n"
-        "    attempt(lambda: open(f'/proc/1/{name}', 'r+b' if name == 'mem' else 'rb').read(1))",
+        "    attempt(lambda: open(f'/proc/1/{name}', 'r+b' if name == 'mem' else 'rb').read(1))\n"
+        "for name in ('oom_score_adj', 'coredump_filter', 'clear_refs', 'comm'):\n"
+        "    attempt(lambda: open(f'/proc/1/{name}', 'wb', 0).write(b'1'))",
         refused,
     ),
     Attack(
