@@ -41,13 +41,18 @@ _LATEX = (
     (re.compile(r"[\u2212\u2013]"), "-"),
     (re.compile(r"[\u00a0\u2009\u202f]"), " "),
     (re.compile(r"[{}]"), ""),
-    (re.compile(r"degrees? +(?=[Cc]elsius)"), ""),
+    (re.compile(r"deg(?:ree)?s? *(?=[CF](?![A-Za-z]))"), "°"),
+    (re.compile(r"degrees? +(?=[Cc]elsius|[Ff]ahrenheit)"), ""),
+    (re.compile(r"\(([0-9]+)\)/\(([0-9]+)\)"), r"\1/\2"),
 )
 _POWER_OF_TEN = re.compile(
     r"(?<=[0-9])\s*[·*x]\s*10\s*(?:\^|\*\*)\s*\(?([-+]?[0-9]{1,3})\)?(?![0-9])"
 )
+_BARE_POWER_OF_TEN = re.compile(r"^([-+]?)10\s*(?:\^|\*\*)\s*\(?([-+]?[0-9]{1,3})\)?(?![0-9])")
 _LABEL = re.compile(r"^[^=≈0-9]{1,30}[=≈]\s*|^[≈~]\s*")
-_VALUE = re.compile(r"([-+]?(?:[0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?)\s*(.*)")
+_VALUE = re.compile(
+    r"([-+]?(?:[0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3}|/[0-9]+)?)\s*(.*)"
+)
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<mark>[()/·*.]|per(?![A-Za-z]))
@@ -148,7 +153,8 @@ def quantity(
 def parse_quantity(text: str) -> Quantity | None:
     r"""The quantity that a text is, from end to end, such as ``1.2 \times 10^3 m/s``; else None."""
     cleaned = _LABEL.sub("", plain_text(text)) if len(text) <= _MAX_CHARS else ""
-    match = _VALUE.fullmatch(_POWER_OF_TEN.sub(r"e\1", cleaned).strip())
+    cleaned = _POWER_OF_TEN.sub(r"e\1", _BARE_POWER_OF_TEN.sub(r"\g<1>1e\2", cleaned.strip()))
+    match = _VALUE.fullmatch(cleaned)
     number = None if match is None else parse_number(match[1])
     unit = None if match is None else parse_unit(match[2].rstrip(". "))
     if number is None or unit is None or abs(number) > 10**300:
