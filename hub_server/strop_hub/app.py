@@ -5,9 +5,11 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
+from strop.errors import ConfigError
 from strop_hub import metrics
 from strop_hub.accounts import routes as accounts
 from strop_hub.accounts.token_use import FLUSH_INTERVAL_S
@@ -38,6 +40,9 @@ from strop_hub.staging import routes as staging
 from strop_hub.web import routes as web
 from strop_hub.web import rss
 
+if TYPE_CHECKING:
+    from strop_hub.tracing import Tracing
+
 logger = logging.getLogger(__name__)
 
 _PARTS = (
@@ -63,6 +68,7 @@ def create_app(settings: Settings) -> FastAPI:
     The database must have this version's schema: `strop_hub.admin.serve` migrates it first.
     """
     hub = Hub.open(settings)
+    tracing = _tracing(hub)
     app = FastAPI(
         title="Strop hub",
         summary="Environments for reinforcement learning of language models, by name and version.",
@@ -72,7 +78,7 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
         # Such redirects would name the Host header; both spellings are routes where it matters.
         redirect_slashes=False,
-        lifespan=_lifespan(hub),
+        lifespan=_lifespan(hub, tracing),
     )
     app.state.hub = hub
     problems.add_handlers(app)
@@ -86,6 +92,10 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(PatienceMiddleware, patience=_patience(settings))
     app.add_middleware(RateLimitMiddleware, per_minute=settings.requests_per_minute)
     app.add_middleware(MetricsMiddleware)
+    if tracing is not None:
+        from strop_hub.tracing import TracingMiddleware
+
+        app.add_middleware(TracingMiddleware, tracing=tracing)
     app.add_middleware(ReadsMiddleware)
     app.add_middleware(TargetMiddleware)
     app.add_middleware(ProxyMiddleware, trusted=settings.trusted_proxies)
@@ -93,11 +103,28 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
+def _tracing(hub: Hub) -> "Tracing | None":
+    if not hub.settings.trace_url:
+        return None
+    try:
+        from strop_hub.tracing import Tracing
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"`trace_url` is set, and {error.name} is not installed. "
+            "Run: pip install 'strop[hub,otel]'"
+        ) from error
+    tracing = Tracing(hub.settings.trace_url)
+    tracing.watch(hub.database.engine)
+    return tracing
+
+
 def _patience(settings: Settings) -> Patience:
     return Patience(settings.body_idle_s, settings.body_s, settings.reader_idle_s)
 
 
-def _lifespan(hub: Hub) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(
+    hub: Hub, tracing: "Tracing | None"
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def run(_app: FastAPI) -> AsyncIterator[None]:
         removed = await in_thread(hub.workers.blob, sweep, hub.settings.uploads)
@@ -112,6 +139,8 @@ def _lifespan(hub: Hub) -> Callable[[FastAPI], AbstractAsyncContextManager[None]
         with suppress(asyncio.CancelledError):
             await flushing
         await in_thread(hub.workers.database, hub.close)
+        if tracing is not None:
+            await in_thread(hub.workers.blob, tracing.close)
 
     return run
 

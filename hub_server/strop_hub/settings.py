@@ -85,6 +85,11 @@ class Settings:
     """
     log_format: str = "text"
     """``text`` or ``json``, one object a line."""
+    trace_url: str = ""
+    """An OpenTelemetry collector's address for spans, over OTLP and HTTP.
+
+    Such as ``http://collector:4318/v1/traces``; needs the extra `otel`. Empty: no spans are made.
+    """
     drain_s: int = 30
     """How long a shutdown waits for requests under way."""
 
