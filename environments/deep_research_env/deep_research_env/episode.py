@@ -27,8 +27,7 @@ class Research(Episode):
         self.listed: set[str] = set()
         self.opened: dict[str, str] = {}
         self.outcome.update(answer="", citations=[], opened=[])
-        # An episode has a method `open` of its own.
-        self.add_tools(Tool("open", type(self).open_page))
+        self.add_tools(_OPEN)
 
     @tool
     async def search(self, query: str, count: int = 5) -> str:
@@ -110,3 +109,7 @@ class Research(Episode):
         self.tokens_left -= -(-len(shown) // TOKEN_CHARS)
         advice = "" if min(self.calls_left, self.tokens_left) else " Answer now, with `answer`."
         return f"{shown}\n[left: {self.calls_left} calls, {self.tokens_left} tokens]{advice}"
+
+
+# As a method it would be that of every episode which drivers call.
+_OPEN = Tool("open", Research.open_page)

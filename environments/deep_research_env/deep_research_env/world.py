@@ -25,7 +25,8 @@ class World:
         rng = random.Random(f"land/{seed}")  # noqa: S311 - a story, no secret
         self.names = {kind: _names(made, rng) for kind, made in _LAND["kinds"].items()}
         """By kind; every name is the title of a page."""
-        self.relations = {kind: _relations(kind) for kind in _LAND["kinds"]}
+        relations, kinds = _LAND["relations"], _LAND["kinds"]
+        self.relations = {kind: [r for r in relations if r["of"] == kind] for kind in kinds}
         """By the kind that they start from."""
         self.facts: dict[tuple[str, str], str] = {}
         """By name and phrase, whom or what a relation leads to."""
@@ -94,7 +95,3 @@ def _names(made: dict[str, Any], rng: random.Random) -> list[str]:
             words[word] = "".join(rng.choice(syllables[p]) for p in ("first", "middle", "last"))
         names[made["name"].format(**words)] = None
     return list(names)
-
-
-def _relations(kind: str) -> list[dict[str, str]]:
-    return [relation for relation in _LAND["relations"] if relation["of"] == kind]
