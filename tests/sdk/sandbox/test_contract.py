@@ -199,7 +199,7 @@ async def test_the_agent_runs_as_a_command(tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", code, "serve", "--token-file", str(token), "--json"),
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": SDK},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([SDK, os.environ.get("PYTHONPATH", "")])},
     )
     assert process.stdout is not None
     told = json.loads(await _read_document(process.stdout))
@@ -216,7 +216,9 @@ async def test_the_agent_runs_as_a_command(tmp_path: Path) -> None:
 async def _read_document(stream: asyncio.StreamReader) -> str:
     lines: list[str] = []
     while not lines or lines[-1] != "}\n":
-        lines.append((await stream.readline()).decode())
+        line = await stream.readline()
+        assert line, "it ended before it had told where it listens"
+        lines.append(line.decode())
     return "".join(lines)
 
 
