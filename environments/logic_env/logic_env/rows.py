@@ -15,7 +15,7 @@ Source = tuple[str, str, Callable[[], Iterable[Row]]]
 """Its split and its name, and what reads its rows anew for each pass."""
 
 
-def row_tasks(dataset: str, path: str | None, columns: tuple[str, str]) -> dict[str, TaskSet]:
+def row_tasks(dataset: str, path: str | None, columns: dict[str, str]) -> dict[str, TaskSet]:
     """The splits of a data set; rows are read when they are asked for.
 
     Raises:
@@ -25,7 +25,8 @@ def row_tasks(dataset: str, path: str | None, columns: tuple[str, str]) -> dict[
     found: dict[str, list[Source]] = {}
     for source in _files(Path(path)) if path else _repositories(dataset):
         found.setdefault("train" if "train" in source[0] else "eval", []).append(source)
-    of_text = partial(_text_task, ("input", "target") if dataset == "bbh" else columns)
+    names = {"question": "input", "answer": "target"} if dataset == "bbh" else columns
+    of_text = partial(_text_task, names.get("question", "question"), names.get("answer", "answer"))
     to_task = _knights_task if dataset == "knights_knaves" else of_text
     return {split: TaskSet(partial(_tasks, each, to_task)) for split, each in found.items()}
 
@@ -72,7 +73,7 @@ def _knights_task(key: str, row: Row) -> Task:
     return Task(key, f"{row['quiz']} {FORM}", answer, {"verifier": "roles"})
 
 
-def _text_task(columns: tuple[str, str], key: str, row: Row) -> Task:
-    if not set(columns) <= set(row):
-        raise ValueError(f"Row {key} has the columns {', '.join(row)}, and not both of {columns}.")
-    return Task(key, str(row[columns[0]]), str(row[columns[1]]), {"verifier": "text"})
+def _text_task(question: str, answer: str, key: str, row: Row) -> Task:
+    if not {question, answer} <= set(row):
+        raise ValueError(f"Row {key} has no {question!r} or no {answer!r}, but {', '.join(row)}.")
+    return Task(key, str(row[question]), str(row[answer]), {"verifier": "text"})

@@ -115,7 +115,7 @@ def test_the_generators_take_turns() -> None:
         ({"format_weight": 1.5}, "format_weight 1.5"),
         ({"curriculum_every": -1}, "curriculum_every -1"),
         ({"path": "somewhere"}, "do not go together"),
-        ({"dataset": "file"}, "do not go together"),
+        ({"dataset": "rows"}, "do not go together"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], problem: str) -> None:

@@ -49,10 +49,10 @@ async def test_knights_and_knaves_come_from_parquet_files_by_split(tmp_path: Pat
 
 def test_any_columns_can_be_the_question_and_the_answer(tmp_path: Path) -> None:
     path = write(tmp_path / "train.jsonl", {"q": "1 or 2?", "a": 2}, {"q": "3?", "a": "\u2028"})
-    environment = load_environment("file", str(path), question_column="q", answer_column="a")
+    environment = load_environment("rows", str(path), columns={"question": "q", "answer": "a"})
     assert [task.reference for task in environment.tasks["train"]] == ["2", "\u2028"]
-    with pytest.raises(ValueError, match="has the columns q, a, and not both of"):
-        list(load_environment("file", str(path)).tasks["train"])
+    with pytest.raises(ValueError, match="has no 'question' or no 'answer', but q, a"):
+        list(load_environment("rows", str(path)).tasks["train"])
 
 
 def test_a_path_without_files_is_refused(tmp_path: Path) -> None:
