@@ -68,14 +68,14 @@ NAMESPACED = [tier for tier in TIERS if tier.has_namespaces]
 Opener = Callable[..., Awaitable[Backend]]
 
 
-async def open_tier(tier: Tier, pool_size: int = POOL) -> Backend:
+async def open_tier(tier: Tier, pool_size: int = POOL, concurrency: int | None = None) -> Backend:
     transport = tier.transport(pool_size)
     try:
         await transport.warm_up(Profile())
     except SandboxUnavailableError as error:
         await transport.close()
         pytest.skip(f"{tier} is not offered here: {error}")
-    return Backend(transport, limits=TIGHT)
+    return Backend(transport, limits=TIGHT, concurrency=concurrency)
 
 
 @pytest.fixture(params=TIERS, ids=str)

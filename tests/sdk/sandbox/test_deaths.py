@@ -5,11 +5,13 @@ import contextlib
 import functools
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -176,6 +178,38 @@ async def test_prepared_sandboxes_that_die_are_passed_over(tier: Tier) -> None:
             assert (await backend.run("print(1)")).text == "1\n"
             assert stub_pids(backend) == [stub]
             await wait_for_idle(backend, most_s=30.0)
+
+
+@pytest.mark.parametrize("tier", [t for t in NAMESPACED if t.user is None], ids=str)
+async def test_a_watcher_that_ran_out_of_descriptors_works_on(tier: Tier) -> None:
+    async with await open_tier(tier) as backend:
+        await backend.run("")
+        watcher = _zygote_of(stub_pids(backend)[0])
+        assert await _until(functools.partial(_has_children, watcher, 1 + 2 * POOL), most_s=30.0)
+        before = resource.prlimit(watcher, resource.RLIMIT_NOFILE)
+        resource.prlimit(watcher, resource.RLIMIT_NOFILE, (8, before[1]))
+        for _ in range(2 * POOL):
+            with contextlib.suppress(SandboxError):
+                await backend.run("print(1)")
+        resource.prlimit(watcher, resource.RLIMIT_NOFILE, before)
+
+        results = [await backend.run("print(1)") for _ in range(3 * POOL)]
+
+        assert [result.text for result in results] == ["1\n"] * 3 * POOL
+
+
+@pytest.mark.parametrize("tier", NAMESPACED, ids=str)
+async def test_more_runs_than_are_prepared_go_at_once(tier: Tier) -> None:
+    wait = "import time\ntime.sleep(1.5)\nprint(1)"
+    limits = replace(TIGHT, wall_s=60.0)
+    async with await open_tier(tier, concurrency=5 * POOL) as backend:
+        started_at = time.monotonic()
+        results = await asyncio.gather(*(backend.run(wait, limits=limits) for _ in range(5 * POOL)))
+        longest_s = max(result.queue_s + result.setup_s for result in results)
+
+    assert [result.text for result in results] == ["1\n"] * 5 * POOL
+    # None has waited for another one to end before it began.
+    assert longest_s < time.monotonic() - started_at - 1.4
 
 
 def _has_children(pid: int, count: int) -> bool:

@@ -101,8 +101,8 @@ class Stock:
         self._ordered: dict[int, Prepared] = {}
         self._lock = threading.Lock()
         self._number = 0
-        self._wanted_count = 0
-        """Orders that nobody has asked for yet."""
+        self._spare_count = 0
+        """Orders that nobody waits for; below 0: so many wait for what is not ordered yet."""
         self._failure_count = 0
 
     def fill(self) -> None:
@@ -110,63 +110,86 @@ class Stock:
         self._fill(self._size)
 
     def _fill(self, size: int) -> None:
-        while True:
-            with self._lock:
-                if self._wanted_count >= size:
-                    return
-                self._wanted_count += 1
-                self._number += 1
-                number = self._number
-            self._order(number)
+        while self._count_one_more(size):
+            try:
+                self._order()
+            except BaseException:
+                self._count_one_less()
+                raise
+
+    def _count_one_more(self, size: int) -> bool:
+        with self._lock:
+            is_missing = self._spare_count < size
+            self._spare_count += is_missing
+            return is_missing
+
+    def _count_one_less(self) -> None:
+        with self._lock:
+            self._spare_count -= 1
 
     def take(self) -> Prepared:
         """Take the next that is ready."""
-        # A run is not held up by the making of what comes after it, unless little is left.
-        self._fill(max(1, self._size // 2))
-        with self._lock:
-            self._wanted_count -= 1
+        self._count_one_less()
+        try:
+            # A run is not held up by the making of what comes after it, unless little is left.
+            self._fill(self._size // 2)
+        except BaseException:
+            with self._lock:
+                self._spare_count += 1
+            raise
         while True:
             message = self._orders.recv(nursery.REPLY.size)
             if not message:
                 os._exit(0)
             number, first, pid = nursery.REPLY.unpack(message)
             found = self._ordered.pop(number)
-            if found.has_started(first, pid):
+            if self._has_started(found, first, pid):
                 self._failure_count = 0
                 return found
             self._note_failure(found, pid)
-            with self._lock:
-                self._number += 1
-                number = self._number
-            self._order(number)
+            self._order()
 
-    def _order(self, number: int) -> None:
-        stdin_r, stdin_w = os.pipe2(os.O_CLOEXEC)
-        stdout_r, stdout_w = os.pipe2(os.O_CLOEXEC)
-        stderr_r, stderr_w = os.pipe2(os.O_CLOEXEC)
-        trouble_r, trouble_w = os.pipe2(os.O_CLOEXEC)
-        near, far = socket.socketpair()
+    def _has_started(self, found: Prepared, first: int, pid: int) -> bool:
+        try:
+            return found.has_started(first, pid)
+        except BaseException:
+            found.end()
+            raise
+
+    def _next_number(self) -> int:
+        with self._lock:
+            self._number += 1
+            return self._number
+
+    def _order(self) -> None:
+        number = self._next_number()
         user = self._ground.user(number)
         gid = user if self._ground.switches_user else self._ground.gid
-        box = rootfs.make_box(*DEFAULT_BOX, user, gid)
+        fds: list[int] = []
+        try:
+            fds += [end for _ in range(4) for end in os.pipe2(os.O_CLOEXEC)]
+            stdin_r, stdin_w, stdout_r, stdout_w, stderr_r, stderr_w, trouble_r, trouble_w = fds
+            near, far = socket.socketpair()
+            box = rootfs.make_box(*DEFAULT_BOX, user, gid)
+        except BaseException:
+            for fd in fds:
+                os.close(fd)
+            raise
         self._ordered[number] = Prepared(stdin_w, stdout_r, stderr_r, trouble_r, near, box)
-        fds = [stdin_r, stdout_w, stderr_w, trouble_w]
         order = nursery.ORDER.pack(nursery.SINGLE, number)
-        socket.send_fds(self._orders, [order], [*fds, far.fileno(), box])
-        for fd in fds:
+        theirs = [stdin_r, stdout_w, stderr_w, trouble_w]
+        socket.send_fds(self._orders, [order], [*theirs, far.fileno(), box])
+        for fd in theirs:
             os.close(fd)
         far.close()
 
     def order_keeper(self, call: bytes, job: socket.socket) -> None:
         """Leave a call to a sandbox of its own, which answers on `job`."""
-        with self._lock:
-            self._number += 1
-            number = self._number
         held = os.memfd_create("call", os.MFD_CLOEXEC)
         with open(held, "wb") as file:
             file.write(call)
             file.flush()
-            order = nursery.ORDER.pack(nursery.KEEPER, number)
+            order = nursery.ORDER.pack(nursery.KEEPER, self._next_number())
             socket.send_fds(self._orders, [order], [job.fileno(), held])
 
     def _note_failure(self, found: Prepared, pid: int) -> None:
