@@ -39,7 +39,9 @@ class Prepared:
         self.first = first
         if pid < 0:
             return False
-        self.pid, self.pidfd = pid, os.pidfd_open(pid)
+        # The number first: whatever happens next, it is to be buried.
+        self.pid = pid
+        self.pidfd = os.pidfd_open(pid)
         if os.waitpid(pid, os.WNOHANG)[0] == 0:
             return True
         self.pid = -1
