@@ -40,6 +40,7 @@ def serve(calls: socket.socket, alive_fd: int, ground: Ground, size: int) -> NoR
         finally:
             os._exit(1)
     far.close()
+    zygote_end = os.pidfd_open(zygote)
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
     linux.keep_one_heap()
     stock = Stock(near, calls, ground, size)
@@ -47,7 +48,7 @@ def serve(calls: socket.socket, alive_fd: int, ground: Ground, size: int) -> NoR
     # Each takes calls itself, so that none is handed from thread to thread.
     for _ in range(_MOST_AT_ONCE):
         threading.Thread(target=_take_calls, args=(calls, stock), daemon=True).start()
-    select.select([alive_fd, os.pidfd_open(zygote)], [], [])
+    select.select([alive_fd, zygote_end], [], [])
     os._exit(0)
 
 
