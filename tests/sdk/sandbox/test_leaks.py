@@ -19,6 +19,14 @@ def _resident_bytes(pid: int | str) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
 
 
+def _descriptors(pid: int) -> int:
+    """How many a process has open; 0 where that is hidden from this user."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except PermissionError:
+        return 0
+
+
 def _mounts() -> int:
     return len(Path("/proc/self/mountinfo").read_text().splitlines())
 
@@ -40,7 +48,7 @@ async def _run_often(backend: Backend, count: int, at_once: int) -> dict[str, in
     return {
         "processes": len(meter.pids_below(stubs[0])),
         "descriptors": len(os.listdir("/proc/self/fd")),
-        "descriptors of the zygote": len(os.listdir(f"/proc/{zygote}/fd")),
+        "descriptors of the zygote": _descriptors(zygote),
         "mounts": _mounts(),
         "mounts of the zygote": len(Path(f"/proc/{zygote}/mountinfo").read_text().splitlines()),
         "folders": _folders(backend),
