@@ -2,7 +2,11 @@
 
 import hashlib
 import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from strop.errors import UnwritableError
 from strop.types import JSON
 
 _encode = json.JSONEncoder(
@@ -15,8 +19,32 @@ def canonical_json(value: JSON) -> bytes:
 
     Raises:
         TypeError: A part of `value` is no JSON.
+        UnwritableError: A part of `value` is nothing that JSON readers read.
     """
-    return _encode(value).encode("ascii")
+    with telling_what_is_unwritable():
+        return _encode(value).encode("ascii")
+
+
+@contextmanager
+def telling_what_is_unwritable() -> Iterator[None]:
+    """Around an encoder, so that its errors say what to do.
+
+    Raises:
+        UnwritableError: A number has too many digits, or containers stand in each other too deep.
+    """
+    try:
+        yield
+    except RecursionError as error:
+        raise UnwritableError(
+            "A value is nested too deep for JSON readers. Keep it flatter, or as a text."
+        ) from error
+    except ValueError as error:
+        if "integer string conversion" not in str(error):
+            raise
+        raise UnwritableError(
+            f"An integer has more than {sys.get_int_max_str_digits()} digits, which JSON readers "
+            "refuse. Keep it as a text, such as hex(number)."
+        ) from error
 
 
 def json_digest(value: JSON) -> str:

@@ -5,7 +5,7 @@ import os
 import stat
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -137,6 +137,33 @@ def write_config(path: Path, config: Config) -> None:
             raise
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error}.") from error
+
+
+def change_config(path: Path, change: Callable[[Config], Config]) -> None:
+    """Read the file, change it and write it, while no other command does.
+
+    Raises:
+        ConfigError: the file cannot be read or written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error}.") from error
+    try:
+        _wait_for(lock)
+        write_config(path, change(read_config(path)))
+    finally:
+        os.close(lock)
+
+
+def _wait_for(lock: int) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows: two commands at once are for their user to avoid.
+        return
+    # The kernel frees it also when a command is killed.
+    fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 def loose_mode(path: Path) -> str | None:

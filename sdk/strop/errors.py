@@ -24,6 +24,7 @@ StropError
 │       └── RendererError            a conversation that token ids cannot tell
 ├── ServeRefusedError        who serves an environment refuses: another secret, no such server
 ├── RunStoppedError          a run stopped itself: authentication, failure budget
+├── UnwritableError          a value that JSON readers would refuse: too many digits, too deep
 ├── TrajectoryFileError      a trajectory file cannot be read or may not be written
 ├── ManifestError            `[tool.strop]` or ``strop.json`` is wrong; every problem is named
 ├── PackageError             an archive breaks a rule
@@ -158,6 +159,10 @@ class ServeRefusedError(StropError):
 
 class RunStoppedError(StropError):
     """A run stopped before its last attempt; finished trajectories are on disk."""
+
+
+class UnwritableError(StropError, ValueError):
+    """A value of a task, an outcome or a reply that JSON readers would refuse."""
 
 
 class TrajectoryFileError(StropError):

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
-from typing import Any, Self
+from typing import Any, Self, overload
 
 from strop.attempt import derive_seed
 from strop.canonical import json_digest
@@ -140,12 +140,33 @@ class TaskSet:
             raise TypeError("This task set has no length that is known before it is read.")
         return size
 
-    def __getitem__(self, index: int) -> Task:
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+    @overload
+    def __getitem__(self, index: slice) -> TaskSet: ...
+    def __getitem__(self, index: int | slice) -> Task | TaskSet:
+        """A task by its place, or those of a slice; a slice loads its own tasks."""
+        if isinstance(index, slice):
+            return TaskSet(self._tasks_of(index), split=self.split)
         if isinstance(self.source, _Generated | Sequence):
             return replace_split(self.source[index], self.split)
         for task in islice(self, index, None):
             return task
         raise IndexError(index)
+
+    def _tasks_of(self, part: slice) -> list[Task]:
+        size = None if self.is_infinite else _size_of(self.source)
+        if size is not None:
+            return [self[index] for index in range(*part.indices(size))]
+        bounds = (part.start or 0, part.stop, 1 if part.step is None else part.step)
+        if part.stop is None or min(bounds) < 0 or part.step == 0:
+            raise ValueError(
+                "This task set has no length that is known before it is read. Give the slice an "
+                "end, and no negative number."
+            )
+        if isinstance(self.source, _Generated):
+            return [self[index] for index in range(*bounds)]
+        return list(islice(self, *bounds))
 
     def get(self, key: str) -> Task:
         """The task with this key.

@@ -14,6 +14,7 @@ from base64 import b64decode, b64encode
 from typing import Any, TypeVar
 
 from strop.attempt import Attempt
+from strop.canonical import telling_what_is_unwritable
 from strop.errors import TrajectoryFileError
 from strop.message_json import message_from_json, message_to_json
 from strop.task import Task
@@ -41,7 +42,8 @@ def encode_line(trajectory: Trajectory, *, has_reference: bool = True) -> bytes:
         trajectory: A scored one.
         has_reference: Whether the task's reference is written; False keeps answers secret.
     """
-    return (_encode(to_json(trajectory, has_reference=has_reference)) + "\n").encode("ascii")
+    with telling_what_is_unwritable():
+        return (_encode(to_json(trajectory, has_reference=has_reference)) + "\n").encode("ascii")
 
 
 def decode_line(line: bytes) -> Trajectory:

@@ -3,6 +3,7 @@
 import os
 import stat
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from strop.config import (
     Config,
     cache_folder,
+    change_config,
     choose_hub,
     config_path,
     loose_mode,
@@ -101,6 +103,25 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
         seen.append(read_config(path))
     writer.join()
     assert all(config in configs for config in seen)
+
+
+def test_changes_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "config.toml"
+    together = threading.Barrier(8)
+
+    def change(number: int) -> None:
+        together.wait(30)
+        for part in range(10):
+            hub = f"http://{number}.example:{part + 1}"
+            change_config(path, partial(with_token, hub=hub, token="strop_token"))
+
+    threads = [threading.Thread(target=change, args=(number,)) for number in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    assert len(read_config(path).tokens) == 80
 
 
 def test_a_mode_that_lets_others_read_is_told(tmp_path: Path) -> None:

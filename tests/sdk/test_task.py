@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strop import Message, Part, Task, TaskSet, ToolCall
+from strop.errors import UnwritableError
 from strop.testing.policies import json_equal
 from strop.types import JSON
 
@@ -144,6 +145,44 @@ def test_a_lazy_set_loads_only_what_is_asked_for() -> None:
     assert tasks.get("4").key == "4"
     assert max(loaded) == 4
     assert [task.key for task in islice(tasks, 2)] == ["0", "1"]
+
+
+@pytest.mark.parametrize("kind", ["list", "lazy", "generated", "infinite"])
+@pytest.mark.parametrize("part", [slice(0, 2), slice(1, 6, 2), slice(2, 2)])
+def test_a_slice_is_a_set_of_its_tasks_and_loads_no_other(kind: str, part: slice) -> None:
+    made: list[int] = []
+
+    def note(index: int) -> Task:
+        made.append(index)
+        return Task(str(index), f"task {index}")
+
+    sets = {
+        "list": TaskSet([Task(str(n), f"task {n}") for n in range(8)]),
+        "lazy": TaskSet(lambda: map(note, range(8))),
+        "generated": TaskSet.generate(lambda index, rng: note(index), 8),
+        "infinite": TaskSet.generate(lambda index, rng: note(index)),
+    }
+    chosen = sets[kind].named("train")[part]
+
+    assert [task.key for task in chosen] == [str(n) for n in range(8)[part]]
+    assert {task.split for task in chosen} <= {"train"}
+    assert max(made, default=0) < 6
+
+
+def test_a_slice_from_the_end_needs_a_length() -> None:
+    assert [t.key for t in TaskSet.generate(make, 5)[-2:]] == ["3", "4"]
+    assert [t.key for t in TaskSet([Task("a", ""), Task("b", "")])[::-1]] == ["b", "a"]
+    for endless in (slice(-2, None), slice(3, None), slice(0, 4, -1)):
+        with pytest.raises(ValueError, match="Give the slice an end"):
+            TaskSet.generate(make)[endless]
+
+
+def test_a_number_that_no_json_reader_takes_is_refused_with_its_cause() -> None:
+    huge = Task("1", "x", reference=10**5000)
+
+    with pytest.raises(UnwritableError, match=r"more than 4300 digits.*hex"):
+        _ = huge.digest
+    assert Task("1", "x", reference=10**4000).digest
 
 
 def test_a_one_shot_iterator_is_refused() -> None:

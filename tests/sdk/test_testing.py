@@ -117,6 +117,38 @@ async def test_a_reward_outside_the_manifests_range_is_found() -> None:
     assert findings["fuzz"].verdict == "failed"
 
 
+async def test_ranges_of_the_rewards_beyond_the_manifests_are_a_warning() -> None:
+    @reward(range=(-1, 1), weight=2.0, inline=True)
+    def double(trajectory: Trajectory) -> float:
+        return float(trajectory.text == trajectory.task.reference)
+
+    @reward(inline=True)
+    def unbounded(trajectory: Trajectory) -> float:
+        return 0.0
+
+    def verdict(findings: list[Any]) -> tuple[str, str]:
+        (found,) = [each for each in findings if each.check == "reward_range"]
+        return found.verdict, found.message
+
+    narrow = await check_environment(
+        a_single_turn_environment(rewards=[double]), reward_range=(0.0, 2.0)
+    )
+    wide = await check_environment(
+        a_single_turn_environment(rewards=[double]), reward_range=(-2.0, 2.0)
+    )
+    open_ended = await check_environment(
+        a_single_turn_environment(rewards=[double, unbounded]), reward_range=(0.0, 2.0)
+    )
+
+    assert verdict(narrow)[0] == "warning"
+    assert "allow -2 to 2" in verdict(narrow)[1]
+    assert verdict(wide)[0] == "ok"
+    assert verdict(open_ended) == (
+        "skipped",
+        "`unbounded` declares no range, so that the total's is not known",
+    )
+
+
 async def test_an_oracle_above_the_manifests_range_is_found() -> None:
     environment = a_single_turn_environment(
         rewards=[is_exact], oracle=lambda task: str(task.reference)

@@ -38,7 +38,7 @@ def login(
     """
     from dataclasses import replace
 
-    from strop.config import config_path, mask_token, read_config, with_token, write_config
+    from strop.config import change_config, config_path, mask_token, with_token
     from strop.hub.client import HubClient
 
     access = find_access(url or hub, token)
@@ -47,8 +47,7 @@ def login(
     with HubClient(access.hub, given) as client:
         speaker = client.whoami()
     path = config_path()
-    config = with_token(read_config(path), access.hub, given)
-    write_config(path, replace(config, hub=access.hub))
+    change_config(path, lambda old: replace(with_token(old, access.hub, given), hub=access.hub))
     document = dump(speaker) | {"hub": access.hub, "config": str(path)}
     said = f"You are {speaker.user} at {access.hub}; {mask_token(given)} is kept in {path}"
     print_result(document, is_json=is_json, show=lambda: print_text(said))
@@ -119,20 +118,19 @@ def _ask_for_token() -> str:
 def _change(key: str, value: str | None, unset: bool, hub: str | None) -> None:
     from dataclasses import replace
 
-    from strop.config import config_path, normalize_hub_url, read_config, with_token, write_config
+    from strop.config import change_config, config_path, normalize_hub_url, with_token
 
     if key not in ("hub", "token"):
         raise typer.BadParameter(f"{key} is no setting; there are hub and token.")
     if unset == (value is not None) or (key == "token" and value is not None):
         # A token as an argument would stay in the shell's history.
         raise typer.BadParameter("Give `hub URL`, `hub --unset` or `token --unset`.")
-    path = config_path()
-    current = read_config(path)
     if key == "hub":
-        changed = replace(current, hub=normalize_hub_url(value) if value else None)
+        chosen = normalize_hub_url(value) if value else None
+        change_config(config_path(), lambda old: replace(old, hub=chosen))
     else:
-        changed = with_token(current, find_access(hub, None).hub, None)
-    write_config(path, changed)
+        forgotten = find_access(hub, None).hub
+        change_config(config_path(), lambda old: with_token(old, forgotten, None))
 
 
 def _show_config(hub: str | None, is_json: bool) -> None:

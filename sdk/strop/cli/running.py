@@ -5,12 +5,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from strop.cli.output import print_message
 from strop.cli.run_progress import RunProgress
 
 if TYPE_CHECKING:
     from strop.environment import Environment
     from strop.evaluation import Report
     from strop.run_file import ModelChoice, RunFile
+    from strop.runner import RunPlan
     from strop.types import Model
 
 SCRIPTED = "scripted:"
@@ -105,6 +107,7 @@ def _evaluate(
     from strop.sync import run_sync
 
     plan = run.plan(list(environment.tasks))
+    _tell_shortage(plan, environment)
     tasks = plan.task_count if plan.keys is None else len(plan.keys)
     planned_count = None if tasks is None else tasks * plan.group_size
 
@@ -126,6 +129,22 @@ def _evaluate(
 
     with RunProgress(planned_count, run.model.cost) as progress:
         return run_sync(work(progress))
+
+
+def _tell_shortage(plan: "RunPlan", environment: "Environment") -> None:
+    tasks = environment.tasks.get(plan.split)
+    if tasks is None or plan.keys is not None or plan.task_count is None or tasks.is_infinite:
+        return
+    try:
+        left_count = max(0, len(tasks) - plan.skip_count)
+    except TypeError:
+        return
+    if left_count < plan.task_count:
+        after = f" after the first {plan.skip_count}" if plan.skip_count else ""
+        print_message(
+            f"The split {plan.split!r} has {left_count} tasks{after}: {plan.task_count} were "
+            "asked for, all of them are run."
+        )
 
 
 class _Seats(dict[str, Any]):

@@ -160,7 +160,16 @@ class Transport:
                 "Check the address that --hub, STROP_HUB or `strop config` gives."
             )
         if status >= 400:
-            raise self._refusal(response)
+            refusal = self._refusal(response)
+            parts = urlsplit(self.base_url)
+            # A hub that serves below the path knows its own addresses there.
+            is_elsewhere = bool(parts.path) and f"{parts.path}/api/" in str(refusal)
+            if is_elsewhere and status == HTTPStatus.NOT_FOUND:
+                raise NotAHubError(
+                    f"{self.base_url} is no address of a hub; the one that answers there is "
+                    f"{parts.scheme}://{parts.netloc}. Leave {parts.path} out."
+                )
+            raise refusal
 
     def _refusal(self, response: httpx.Response) -> HubRefusedError:
         status = response.status_code

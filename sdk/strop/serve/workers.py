@@ -19,6 +19,8 @@ from strop.errors import EnvironmentLoadError, StropError
 from strop.serve.http.server import bind
 from strop.serve.server import LEASE_S, EnvironmentServer
 
+_READY = b"r"
+_CAUSE_BYTES = 4_096
 _QUICK_S = 5.0
 """A worker that ends sooner than this did not really start."""
 _QUICK_END_COUNT = 3
@@ -121,14 +123,14 @@ class Workers:
         self._workers[pid] = _Worker(port, pid, ready, time.monotonic(), quick_end_count)
 
     def _await_ready(self, worker: _Worker) -> None:
-        is_ready = bool(os.read(worker.ready, 1))
-        os.close(worker.ready)
-        worker.ready = -1
-        if not is_ready and not self._is_ending:
-            raise EnvironmentLoadError(
-                f"The worker at port {worker.port} could not start the environment; what it "
-                "printed says why."
-            )
+        said = _said(worker)
+        if said == _READY or self._is_ending:
+            return
+        raise EnvironmentLoadError(
+            said.decode()
+            or f"The worker at port {worker.port} could not start the environment; what it "
+            "printed says why."
+        )
 
     def _watch(self) -> None:
         while self._workers:
@@ -139,16 +141,16 @@ class Workers:
             code = os.waitstatus_to_exitcode(status)
             is_quick = time.monotonic() - worker.started_at < _QUICK_S
             quick_end_count = worker.quick_end_count + 1 if is_quick else 0
+            said = b"" if worker.ready < 0 else _said(worker)
             if quick_end_count >= _QUICK_END_COUNT:
+                cause = "" if said == _READY else said.decode()
                 raise EnvironmentLoadError(
                     f"The worker at port {worker.port} ended {quick_end_count} times as soon as "
-                    f"it was started, at last with {code}; what it printed says why."
+                    f"it was started, at last with {code}; {cause or 'what it printed says why.'}"
                 )
             self._on_message(
                 f"The worker at port {worker.port} ended with {code}; another takes its place."
             )
-            if worker.ready >= 0:
-                os.close(worker.ready)
             self._fork(bind(self._plan.host, worker.port), quick_end_count)
 
     def _on_signal(self, *_: object) -> None:
@@ -185,7 +187,7 @@ def _work(
         asyncio.run(_serve(load(), plan, listener, ports, pipes))
         code = 0
     except StropError as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201 - the supervisor cannot see it
+        _tell_cause(pipes[0], error)
     except BaseException:  # noqa: BLE001 - the outermost boundary of a process
         traceback.print_exc()
     finally:
@@ -193,6 +195,25 @@ def _work(
         sys.stderr.flush()
         # Threads of the author's that never end must not hold the worker.
         os._exit(code)
+
+
+def _tell_cause(telling: int, error: StropError) -> None:
+    try:
+        # Less than a pipe takes, and cut between characters.
+        os.write(telling, str(error).encode()[:_CAUSE_BYTES].decode(errors="ignore").encode())
+    except OSError:
+        # It was ready long ago: the supervisor listens no more.
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+
+
+def _said(worker: _Worker) -> bytes:
+    """What a worker told of its start, to the end: that it is ready, or the cause."""
+    said = b""
+    while said != _READY and (piece := os.read(worker.ready, _CAUSE_BYTES)):
+        said += piece
+    os.close(worker.ready)
+    worker.ready = -1
+    return said
 
 
 async def _serve(
@@ -216,7 +237,7 @@ async def _serve(
     loop.add_reader(life, on_orphaned)
     server = EnvironmentServer(environment, plan.secret, lease_s=plan.lease_s, ports=ports)
     await server.start(listener)
-    os.write(telling, b"r")
+    os.write(telling, _READY)
     os.close(telling)
     await asked.wait()
     # Without its supervisor nobody may wait for it any more.

@@ -37,6 +37,8 @@ async def check_environment(
             being finite only.
     """
     findings = [_keys(environment), _serialising(environment)]
+    if reward_range is not None:
+        findings.append(_bounds(environment, reward_range))
     async with environment:
         played = [task for tasks in _samples(environment).values() for task in tasks]
         if not played:
@@ -48,6 +50,24 @@ async def check_environment(
         findings.append(await _group(environment, played[0]))
         findings.append(await _round_trip(environment, played[0]))
     return findings
+
+
+def _bounds(environment: Environment, reward_range: tuple[float, float]) -> Finding:
+    check, rewards = "reward_range", environment.rubric.rewards
+    open_ended = [each.name for each in rewards if each.range is None and each.weight]
+    if open_ended or not rewards:
+        names = ", ".join(f"`{name}`" for name in open_ended)
+        message = f"{names or 'No function'} declares no range, so that the total's is not known"
+        return Finding(check, "skipped", message)
+    low, high = _least(environment), _most(environment)
+    if low < reward_range[0] or high > reward_range[1]:
+        return Finding(
+            check,
+            "warning",
+            f"The reward functions' ranges and weights allow {low:g} to {high:g}, the manifest's "
+            f"reward-range {reward_range[0]:g} to {reward_range[1]:g}. Widen it, or mend a range.",
+        )
+    return Finding(check, "ok", f"The rewards keep within {low:g} to {high:g}")
 
 
 async def fingerprint(environment: Environment) -> str:
@@ -215,8 +235,17 @@ def _steady(trajectory: Trajectory) -> JSON:
 
 
 def _most(environment: Environment) -> float:
-    bounds = ((r.weight, r.range or (0.0, 1.0)) for r in environment.rubric.rewards)
-    return math.fsum(max(weight * low, weight * high) for weight, (low, high) in bounds)
+    return math.fsum(max(bounds) for bounds in _weighted(environment))
+
+
+def _least(environment: Environment) -> float:
+    return math.fsum(min(bounds) for bounds in _weighted(environment))
+
+
+def _weighted(environment: Environment) -> Iterator[tuple[float, float]]:
+    for each in environment.rubric.rewards:
+        low, high = each.range or (0.0, 1.0)
+        yield each.weight * low, each.weight * high
 
 
 def _is_within(reward: float, bounds: tuple[float, float] | None) -> bool:

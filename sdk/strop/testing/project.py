@@ -15,6 +15,8 @@ from typing import Any
 from strop.testing.report import CheckReport, Finding
 
 TIME_LIMIT_S = 600.0
+PLACEHOLDER = ": say in one line what a model learns here"
+"""How the summary of a template ends."""
 _TAIL_CHARS = 2_000
 
 
@@ -25,6 +27,7 @@ def check_project(
     is_deterministic: bool = True,
     reward_range: tuple[float, float] | None = None,
     settings: dict[str, Any] | None = None,
+    summary: str | None = None,
 ) -> CheckReport:
     """Load the environment of a folder in fresh processes and probe it.
 
@@ -34,6 +37,7 @@ def check_project(
         is_deterministic: Whether two processes must agree on tasks, observations and rewards.
         reward_range: What the total reward may be; None asks only for finite numbers.
         settings: For ``load_environment``; defaults are used for what is missing.
+        summary: The manifest's, which a template's must not stay; None checks none.
     """
     request = {
         "folder": str(folder.resolve()),
@@ -47,8 +51,25 @@ def check_project(
         return CheckReport((Finding("loads", "failed", message),))
     findings = [Finding("loads", "ok", f"{entry_point} gives an environment")]
     findings.extend(Finding(**finding) for finding in first["findings"])
+    if summary is not None:
+        findings.append(_summary(summary))
     findings.append(_determinism(first, request, is_deterministic=is_deterministic))
     return CheckReport(tuple(findings), first["measures"])
+
+
+def is_placeholder(summary: str) -> bool:
+    """Whether a summary is still the one that `strop env init` wrote."""
+    return summary.endswith(PLACEHOLDER)
+
+
+def _summary(summary: str) -> Finding:
+    if is_placeholder(summary):
+        message = (
+            "The summary is the template's. Say in pyproject.toml's `description`, in one line, "
+            "what a model learns here: the hub's catalog shows it."
+        )
+        return Finding("summary", "warning", message)
+    return Finding("summary", "ok", "The summary is the author's own")
 
 
 def _determinism(

@@ -1,13 +1,14 @@
 """Who you are, and which hub you talk to."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from strop.config import config_path
 from tests.hub_server.running_hub import RunningHub
-from tests.sdk.cli.command import strop
+from tests.sdk.cli.command import STROP, strop
 from tests.sdk.loopback import HUB, reply, serve, unused_address
 
 
@@ -46,6 +47,34 @@ def test_login_at_something_that_is_no_hub_keeps_nothing(answer: bytes | None, c
 
     assert refused.error["code"] == code
     assert not config_path().exists()
+
+
+def test_a_hub_with_a_path_too_many_is_told_its_address(hub: RunningHub) -> None:
+    _, token = hub.new_user()
+    refused = strop("whoami", "--hub", f"{hub.url}/zzz", "--json", STROP_TOKEN=token)
+
+    assert refused.error["code"] == "not_a_hub"
+    assert f"is {hub.url}. Leave /zzz out" in refused.error["message"]
+
+
+def test_logins_at_the_same_time_are_all_kept(hub: RunningHub) -> None:
+    user, token = hub.new_user()
+    addresses = [hub.url, hub.url.replace("127.0.0.1", "localhost")]
+    running = [
+        subprocess.Popen(
+            [STROP, "login", address],
+            env={**os.environ, "STROP_TOKEN": token},
+            stderr=subprocess.PIPE,
+        )
+        for address in addresses
+    ]
+    for each in running:
+        assert each.wait(60) == 0, each.stderr and each.stderr.read()
+        if each.stderr:
+            each.stderr.close()
+
+    for address in addresses:
+        assert strop("whoami", "--hub", address, "--json").document["user"] == user
 
 
 def test_tokens_of_several_hubs_are_kept_and_each_goes_to_its_own(hub: RunningHub) -> None:

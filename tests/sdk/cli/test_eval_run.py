@@ -163,6 +163,16 @@ def test_another_run_is_not_resumed_in_the_same_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("site")
+def test_more_tasks_than_there_are_is_said() -> None:
+    more = strop("eval", "run", "first-env", "-n", "99", "--split", "eval", "--json")
+    all_of_them = strop("eval", "run", "first-env", "--split", "eval", "--json")
+
+    assert more.document["attempt_count"] == all_of_them.document["attempt_count"]
+    assert "99 were asked for" in more.stderr
+    assert "asked for" not in all_of_them.stderr
+
+
+@pytest.mark.usefixtures("site")
 def test_progress_is_plain_lines_without_a_terminal_and_one_live_line_on_one() -> None:
     plain = strop("eval", "run", "first-env", "--model", "mixed")
     live = on_terminal("eval", "run", "first-env", "--model", "mixed")

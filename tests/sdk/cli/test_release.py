@@ -52,6 +52,18 @@ def test_an_environment_is_deprecated_archived_and_active_again(author: Author) 
     assert env(author, "deprecate", "@0.1.0").error["code"] == "usage"
 
 
+def test_an_environment_whose_versions_are_all_yanked_says_so(author: Author) -> None:
+    for version in ("0.1.0", "0.2.0"):
+        assert env(author, "yank", f"@{version}").code == 0
+    shown = env(author, "info", "")
+
+    assert shown.document["latest"] is None
+    reference = f"{author.owner}/maze"
+    as_text = strop("env", "info", reference, STROP_HUB=author.hub.url, STROP_TOKEN=author.token)
+    assert as_text.code == 0
+    assert f"`strop env versions {reference}` lists them" in as_text.stderr
+
+
 def test_a_version_is_closed_and_deleted(author: Author) -> None:
     assert env(author, "close", "@0.1.0").document["is_closed"] is True
     assert env(author, "close", "").error["code"] == "usage"

@@ -83,6 +83,7 @@ def check(folder: FolderArgument = Path(), is_json: JsonOption = False) -> None:
         str(manifest.entry_point),
         is_deterministic=manifest.deterministic,
         reward_range=manifest.reward_range,
+        summary=manifest.summary,
     )
 
     def show() -> None:

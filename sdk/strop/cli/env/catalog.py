@@ -7,7 +7,15 @@ import typer
 
 from strop.cli.env.group import app
 from strop.cli.options import HubOption, JsonOption, TokenOption, examples, open_hub
-from strop.cli.output import dump, format_size, print_fields, print_result, print_table, print_text
+from strop.cli.output import (
+    dump,
+    format_size,
+    print_fields,
+    print_message,
+    print_result,
+    print_table,
+    print_text,
+)
 
 if TYPE_CHECKING:
     from strop.hub.wire import EnvironmentDetail, VersionDetail
@@ -127,6 +135,11 @@ def _show_detail(detail: "EnvironmentDetail", page: str) -> None:
     )
     if detail.latest is not None:
         _show_version(detail.latest)
+    else:
+        print_message(
+            "No version can be chosen without naming it: all are yanked, pre-releases or not "
+            f"complete. `strop env versions {detail.owner}/{detail.name}` lists them."
+        )
 
 
 def _show_version(version: "VersionDetail") -> None:

@@ -62,8 +62,11 @@ def push(
     """Build an environment and publish it on the hub; the same push again changes nothing."""
     from strop.hub.push import choose_owner, plan_push
     from strop.hub.push import push as publish
+    from strop.testing.project import is_placeholder
 
     plan = plan_push(folder, allowed_secrets=allow_secret or (), is_isolated=not no_isolation)
+    if is_placeholder(plan.manifest.summary):
+        print_warning("The summary is the template's. Say in `description` what a model learns.")
     if dry_run:
         _show_plan(plan, is_json)
         return

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -284,6 +285,14 @@ def _is_alive(pid: int) -> bool:
     with contextlib.suppress(FileNotFoundError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
+
+
+def test_an_environment_that_is_not_installed_is_told_in_one_line(tmp_path: Path) -> None:
+    with start(tmp_path / "nope", ()) as process:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert json.loads(out)["error"]["code"] in ("environment_load", "invalid_ref")
+    assert err == ""
 
 
 @pytest.mark.parametrize(
