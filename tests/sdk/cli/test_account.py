@@ -61,11 +61,7 @@ def test_logins_at_the_same_time_are_all_kept(hub: RunningHub) -> None:
     user, token = hub.new_user()
     addresses = [hub.url, hub.url.replace("127.0.0.1", "localhost")]
     running = [
-        subprocess.Popen(
-            [STROP, "login", address],
-            env={**os.environ, "STROP_TOKEN": token},
-            stderr=subprocess.PIPE,
-        )
+        subprocess.Popen([STROP, "login", address, "--token", token], stderr=subprocess.PIPE)
         for address in addresses
     ]
     for each in running:
