@@ -3,7 +3,10 @@
 import logging
 import os
 import socket
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -21,6 +24,8 @@ from strop_hub.settings import Settings
 
 _KEEP_ALIVE_S = 15
 _BACKLOG = 1024
+_START_S = 120
+_LOOK_S = 0.05
 
 logger = logging.getLogger(__name__)
 
@@ -121,9 +126,22 @@ def _run_granian(settings: Settings, worker_count: int, tell: Callable[[], None]
         backlog=_BACKLOG,
         workers_kill_timeout=settings.drain_s,
     )
-    server.on_startup(tell)
+    # Its workers listen, some time after it calls itself started.
+    waiting = partial(_tell_when_open, settings, tell)
+    server.on_startup(threading.Thread(target=waiting, name="started", daemon=True).start)
     with metrics.shared_by_processes():
         server.serve()
+
+
+def _tell_when_open(settings: Settings, tell: Callable[[], None]) -> None:
+    until = time.monotonic() + _START_S
+    while time.monotonic() < until:
+        with suppress(OSError):
+            socket.create_connection((settings.host, settings.port), timeout=1).close()
+            tell()
+            return
+        time.sleep(_LOOK_S)
+    logger.error("nothing listens on %s:%d after %d s", settings.host, settings.port, _START_S)
 
 
 def _listen(settings: Settings) -> socket.socket:

@@ -15,6 +15,7 @@ from strop_hub.serve import _listen
 from strop_hub.settings import Settings
 from tests.factories import an_upload
 from tests.hub_server.checking import check_whole
+from tests.hub_server.hostile.sockets import exchange, statuses
 from tests.hub_server.running_hub import RunningHub, run_hub
 
 SHORT_S = 15
@@ -126,10 +127,22 @@ def test_several_processes_are_one_hub(hub_data: Path, tmp_path: Path) -> None:
     assert sum(map(int, counted)) == 12
 
 
+TARGETS = {
+    b"/simple/": 200,
+    b"http://elsewhere.example/healthz?x=1": 200,
+    b"/simple/%00/": 404,
+    b"/simple/?format=%00": 422,
+}
+
+
 @pytest.mark.embedded
 def test_granian_serves_the_same_hub(hub_data: Path, tmp_path: Path) -> None:
     pytest.importorskip("granian")
     with run_hub(hub_data, arguments=("--server", "granian")) as hub:
+        # It accepts connections as soon as it tells its address.
+        head = b" HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n"
+        for target, status in TARGETS.items():
+            assert statuses(exchange(hub, b"GET " + target + head)) == [status], target
         owner, token = hub.new_user()
         assert hub.push(token, owner, an_upload(tmp_path, name="maze")).status_code == 201
         assert "maze" in hub.get(f"/owners/{owner}/simple/").text

@@ -60,6 +60,47 @@ def test_a_current_pip_installs_by_name_and_sees_a_yank(
     assert list((tmp_path / "site").glob("*-1.0.dist-info"))
 
 
+@pytest.fixture(params=["20.3.4", "22.0.4"])
+def old_pip(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A pip of earlier years, to be run as it is; it comes from the configured package index."""
+    place = tmp_path / "pip"
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", str(place)]
+    finished = subprocess.run(
+        [*command, f"pip=={request.param}"], capture_output=True, text=True, timeout=300
+    )
+    assert finished.returncode == 0, finished.stderr
+    (wheel,) = place.iterdir()
+    return f"{wheel}/pip"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("door", ["/owners/{owner}/simple/", "/auth/owners/{owner}/simple/"])
+def test_an_old_pip_installs_passes_over_a_yank_and_checks_digests(
+    author: Author, name: str, tmp_path: Path, old_pip: str, door: str
+) -> None:
+    (first, _) = author.publish(name, "1.0", "1.1+git.5", files={"maze_module.py": "X = 1\n"})
+    author.yank(name, "1.1+git.5", "leaky grader")
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text(f"{name}==1.0 --hash=sha256:{first['digest']}\n")
+    address = author.hub.url.replace("://", f"://__token__:{author.reader()}@")
+    index = address + door.format(owner=author.owner)
+    options = ["--no-deps", "--no-cache-dir", "--disable-pip-version-check", "--index-url", index]
+
+    def install(*wanted: str) -> subprocess.CompletedProcess[str]:
+        target = ["--target", str(tmp_path / uuid.uuid4().hex)]
+        return run(sys.executable, old_pip, "install", *options, *target, *wanted)
+
+    newest, pinned = install(name), install(f"{name}==1.1+git.5")
+    checked = install("-r", str(requirements))
+    requirements.write_text(f"{name}==1.0 --hash=sha256:{'0' * 64}\n")
+    forged = install("-r", str(requirements))
+
+    assert newest.returncode == pinned.returncode == checked.returncode == 0, newest.stderr
+    assert "leaky grader" not in newest.stdout + newest.stderr
+    assert "leaky grader" in pinned.stdout + pinned.stderr
+    assert forged.returncode != 0
+
+
 def test_uv_installs_and_honours_the_time_of_an_upload(
     author: Author, name: str, tmp_path: Path
 ) -> None:
