@@ -44,15 +44,19 @@ async def _run_often(backend: Backend, count: int, at_once: int) -> dict[str, in
     stubs = stub_pids(backend)
     await wait_for_idle(backend)
     gc.collect()
-    zygote = meter.children(stubs[0])[0]
+    ours = [meter.children(stubs[0])[0]]
+    if backend.name in ("zygote-root", "zygote-userns"):
+        # That is the watcher; the zygote is the first that it has started.
+        ours += meter.children(ours[0])[:1]
+    mounts = [Path(f"/proc/{pid}/mountinfo").read_text() for pid in ours]
     return {
         "processes": len(meter.pids_below(stubs[0])),
         "descriptors": len(os.listdir("/proc/self/fd")),
-        "descriptors of the zygote": _descriptors(zygote),
+        "descriptors of the zygote": sum(_descriptors(pid) for pid in ours),
         "mounts": _mounts(),
-        "mounts of the zygote": len(Path(f"/proc/{zygote}/mountinfo").read_text().splitlines()),
+        "mounts of the zygote": sum(len(text.splitlines()) for text in mounts),
         "folders": _folders(backend),
-        "memory of the zygote": _resident_bytes(zygote) >> 20,
+        "memory of the zygote": sum(_resident_bytes(pid) for pid in ours) >> 20,
         "memory": _resident_bytes("self") >> 20,
     }
 
@@ -73,7 +77,8 @@ async def _check(backend: Backend, count: int, *, at_once: int = 1) -> None:
     growth = {name: after[name] - before[name] for name in before}
     print(f"after {count} runs: {after}; more than before: {growth}")
     assert growth.pop("memory") <= 4
-    assert growth.pop("memory of the zygote") <= 1
+    # In all, of the processes that live on.
+    assert growth.pop("memory of the zygote") <= 2
     assert set(growth.values()) == {0}, growth
 
 

@@ -55,7 +55,7 @@ class Zygote:
         self._is_broken = False
         self.scratch = ""
         self.pid = process.pid
-        """Of the stub; the zygote is its only child."""
+        """Of the stub; all others are below it."""
         self.use_count = 0
         self.used_at = time.monotonic()
 

@@ -20,7 +20,8 @@ ORDER = struct.Struct("=II")
 REPLY = struct.Struct("=Iii")
 """The running number, the namespace's first process, the confined one; below 0: an errno."""
 _FDS_OF = (struct.Struct("=6i"), struct.Struct("=2i"))
-_STACK_BYTES, _STACK_COUNT = 1024, 1024
+_STACK_BYTES, _STACK_COUNT = 1024, 64
+"""Of sleepers, which all leave the same there, so that more of them than stacks do no harm."""
 
 
 def serve(orders: socket.socket, ground: Ground) -> NoReturn:
