@@ -149,6 +149,6 @@ async def _flush_often(hub: Hub) -> None:
     while True:
         await asyncio.sleep(FLUSH_INTERVAL_S)
         try:
-            await in_thread(hub.workers.database, hub.token_uses.flush)
+            await in_thread(hub.workers.database, hub.flush)
         except HubError as error:
-            logger.error("when tokens were last used was not written: %s", error)
+            logger.error("uses of tokens and downloads were not written: %s", error)

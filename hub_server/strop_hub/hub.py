@@ -11,6 +11,7 @@ from anyio import CapacityLimiter
 
 from strop_hub.accounts.token_use import TokenUses
 from strop_hub.db import Database
+from strop_hub.downloads import Downloads
 from strop_hub.leases import LeasedStorage
 from strop_hub.settings import Settings
 from strop_hub.storage import open_storage
@@ -56,6 +57,7 @@ class Hub:
     storage: LeasedStorage
     workers: Workers
     token_uses: TokenUses
+    downloads: Downloads
 
     @classmethod
     def open(cls, settings: Settings) -> Self:
@@ -65,9 +67,15 @@ class Hub:
         os.chmod(settings.data, 0o700)
         database = Database.open(settings.database)
         storage = LeasedStorage(open_storage(settings), database)
-        return cls(settings, database, storage, Workers.of(settings), TokenUses(database))
+        workers = Workers.of(settings)
+        return cls(settings, database, storage, workers, TokenUses(database), Downloads(database))
+
+    def flush(self) -> None:
+        """Write what is only in memory."""
+        self.token_uses.flush()
+        self.downloads.flush()
 
     def close(self) -> None:
         """Write what is only in memory, and let go of the database."""
-        self.token_uses.flush()
+        self.flush()
         self.database.close()

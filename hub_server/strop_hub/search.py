@@ -14,10 +14,11 @@ from sqlalchemy.orm import Session
 from strop_hub.models import Environment, EnvironmentTerm
 
 MAX_CANDIDATES = 2000
-"""Rows that are ranked and shown to nobody beyond; the newest when there are more."""
+"""Rows that are ranked and shown to nobody beyond; the most downloaded when there are more."""
 
 MAX_WORDS = 6
 _MAX_NAMES = 200
+_MAX_BEGINNINGS = 1000
 _MAX_TERMS = 60
 _TERM_LENGTH = 32
 _PREFIXES = (2, 3)
@@ -38,11 +39,19 @@ def terms_of(names: Iterable[str], text: str) -> set[str]:
     return {*starts, *list(dict.fromkeys([*named, *others]))[:_MAX_TERMS]}
 
 
-def write_terms(session: Session, environment_id: int, terms: Iterable[str]) -> None:
+def weight_of(download_count: int) -> int:
+    """Popularity in powers of two: terms are written again only when it has doubled."""
+    return download_count.bit_length()
+
+
+def write_terms(session: Session, environment: Environment, terms: Iterable[str]) -> None:
     """Let an environment be found by these terms and no others."""
+    environment_id, weight = environment.id, weight_of(environment.download_count)
     old = delete(EnvironmentTerm).where(EnvironmentTerm.environment_id == environment_id)
     session.execute(old)
-    rows = [{"term": term, "environment_id": environment_id} for term in sorted(terms)]
+    rows = [
+        {"term": term, "environment_id": environment_id, "weight": weight} for term in sorted(terms)
+    ]
     if rows:
         session.execute(insert(EnvironmentTerm), rows)
 
@@ -57,15 +66,27 @@ def candidates(words: list[str]) -> Select[Any]:
         .limit(_MAX_NAMES)
         .subquery()
     )
-    found = _with_term(word).subquery()
-    both = union_all(select(named.c.id), select(found.c.environment_id)).subquery()
-    return select(both.c.id)
+    found = [select(named.c.id), select(_with_term(word).subquery().c.environment_id)]
+    if len(word) > max(_PREFIXES):
+        found.append(select(_beginning_with(word).subquery().c.environment_id))
+    both = union_all(*found).subquery()
+    return select(both.c[0])
 
 
 def _with_term(word: str) -> Select[Any]:
-    statement = select(EnvironmentTerm.environment_id).limit(MAX_CANDIDATES)
-    if len(word) <= max(_PREFIXES):
-        # Kept as a term of its own, so that the newest come first without sorting.
-        exact = statement.where(EnvironmentTerm.term == word)
-        return exact.order_by(EnvironmentTerm.environment_id.desc())
-    return statement.where(EnvironmentTerm.term >= word, EnvironmentTerm.term < word + _LAST)
+    """The most popular that have exactly this term; an index keeps them in that order."""
+    return (
+        select(EnvironmentTerm.environment_id)
+        .where(EnvironmentTerm.term == word)
+        .order_by(EnvironmentTerm.weight.desc(), EnvironmentTerm.environment_id.desc())
+        .limit(MAX_CANDIDATES)
+    )
+
+
+def _beginning_with(word: str) -> Select[Any]:
+    """Some that have a longer term; words of up to three letters have terms of their own."""
+    return (
+        select(EnvironmentTerm.environment_id)
+        .where(EnvironmentTerm.term > word, EnvironmentTerm.term < word + _LAST)
+        .limit(_MAX_BEGINNINGS)
+    )

@@ -114,6 +114,7 @@ class IndexApp:
             if not await self._send_on(scope, send, names[:2], "files", names[2]):
                 await send_plain(send, 404, NOT_FOUND, OPEN_HEADERS)
             return
+        self._hub.downloads.note(found.environment_id)
         content = await content_of(self._hub, found, body, is_public=True)
         await ContentResponse(self._hub, content, body)(scope, receive, send)
 

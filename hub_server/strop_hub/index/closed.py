@@ -122,6 +122,7 @@ class ClosedDoor:
             if not await self._send_on(scope, send, caller, names[:2], names[2]):
                 await send_plain(send, 404, NOT_FOUND, CLOSED_HEADERS)
             return
+        hub.downloads.note(found.environment_id)
         content = await content_of(hub, found, is_public=False)
         await ContentResponse(hub, content)(scope, receive, send)
 

@@ -127,11 +127,19 @@ class FoundFile:
     """None for METADATA, which browsers show in place."""
     media_type: str = "text/plain; charset=utf-8"
     """Of what is shown in place."""
+    environment_id: int | None = None
+    """Whose download it is; None for what is no file of its own."""
 
 
 # Made once: making a statement costs as much as running it, and installers read many files.
 _FIND_FILE = (
-    select(File.sha256, File.size_bytes, File.metadata_sha256, File.provenance_sha256)
+    select(
+        File.sha256,
+        File.size_bytes,
+        File.metadata_sha256,
+        File.provenance_sha256,
+        File.environment_id,
+    )
     .join(Version, Version.id == File.version_id)
     .join(Environment, Environment.id == File.environment_id)
     .join(Environment.owner)
@@ -158,13 +166,13 @@ def find_file(
     row = connection.execute(statement, parameters).one_or_none()
     if row is None:
         return None
-    sha256, size_bytes, metadata_sha256, provenance_sha256 = row
+    sha256, size_bytes, metadata_sha256, provenance_sha256, environment_id = row
     if suffix == PROVENANCE_SUFFIX:
         if provenance_sha256 is None:
             return None
         return FoundFile(provenance_sha256, None, None, "application/vnd.pypi.integrity.v1+json")
     if wanted == filename:
-        return FoundFile(sha256, size_bytes, filename)
+        return FoundFile(sha256, size_bytes, filename, environment_id=environment_id)
     return None if metadata_sha256 is None else FoundFile(metadata_sha256, None, None)
 
 

@@ -3,7 +3,16 @@
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import JSON, ForeignKey, String, Text, UniqueConstraint
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    ForeignKey,
+    Index,
+    SmallInteger,
+    String,
+    Text,
+    UniqueConstraint,
+)
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from strop.hub.wire import EnvironmentStatus
@@ -50,6 +59,8 @@ class Environment(Base):
 
     No foreign key: the two tables would need each other first.
     """
+    download_count: Mapped[int] = mapped_column(BigInteger, default=0)
+    """Files sent, all versions together; written in batches, so a minute late."""
     created_at: Mapped[datetime] = mapped_column(default=now)
     updated_at: Mapped[datetime] = mapped_column(default=now, index=True)
 
@@ -69,11 +80,14 @@ class EnvironmentTerm(Base):
     """A word by which an environment is found, or the first letters of one; see `search`."""
 
     __tablename__ = "environment_terms"
+    __table_args__ = (Index(None, "term", "weight", "environment_id"),)
 
     term: Mapped[str] = mapped_column(BYTEWISE_TERM, primary_key=True)
     environment_id: Mapped[int] = mapped_column(
         ForeignKey("environments.id", ondelete="CASCADE"), primary_key=True, index=True
     )
+    weight: Mapped[int] = mapped_column(SmallInteger, default=0)
+    """How popular the environment is, roughly: see `search.weight_of`."""
 
 
 class Claim(Base):

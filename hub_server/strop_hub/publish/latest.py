@@ -64,7 +64,7 @@ def _extract(session: Session, environment: Environment, owner: str, manifest_js
     search_text = " ".join(words).lower()
     if environment.search_text != search_text:
         environment.search_text = search_text
-        write_terms(session, environment.id, terms_of(words[:2], search_text))
+        write_terms(session, environment, terms_of(words[:2], search_text))
     if environment.tags != tags:
         environment.tags = tags
         _write_tags(session, environment)

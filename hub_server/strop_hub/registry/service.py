@@ -107,6 +107,7 @@ def find_content(hub: Hub, caller: Caller, ref: tuple[str, str, str], filename: 
             f"`{owner}/{name}@{row.version}` has no file {filename!a}. It has: {listed}."
         )
     is_public = found.visibility == Visibility.PUBLIC
+    hub.downloads.note(found.id)
     return Content(
         file.sha256, file.size_bytes, "application/octet-stream", is_public, file.filename
     )

@@ -252,5 +252,5 @@ def _forget_extracts(session: Session, subject: Subject) -> None:
     environment = subject.environment
     environment.summary = environment.category = environment.search_text = ""
     environment.tags = []
-    write_terms(session, environment.id, [])
+    write_terms(session, environment, [])
     session.execute(delete(EnvironmentTag).where(EnvironmentTag.environment_id == environment.id))

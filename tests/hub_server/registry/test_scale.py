@@ -10,7 +10,16 @@ import pytest
 from strop_hub import migration
 from strop_hub.auth import Caller
 from strop_hub.db import Database, sqlite_url
-from strop_hub.registry.queries import EnvironmentFilter, list_environments
+from strop_hub.downloads import Downloads
+from strop_hub.models import Environment
+from strop_hub.registry.queries import (
+    EnvironmentFilter,
+    find_environment,
+    find_version,
+    list_environments,
+    list_versions,
+)
+from strop_hub.search import MAX_CANDIDATES, candidates
 from tests.benchmarks.hub_catalog import fill, vocabulary
 from tests.hub_server import backends
 
@@ -60,3 +69,56 @@ def test_first_letters_and_words_find_among_many(catalog: Database) -> None:
                 session, Caller.anonymous(), EnvironmentFilter(text, owner="owner-7"), None, 50
             )
             assert name in [item.environment.name for item in found], text
+
+
+def test_among_too_many_the_most_downloaded_are_looked_at(catalog: Database) -> None:
+    oldest = 1000
+    with catalog.read() as session:
+        # Every environment of the catalog has this word.
+        before = set(session.scalars(candidates(["owner"])))
+    downloads = Downloads(catalog)
+    for _ in range(5):
+        downloads.note(oldest)
+    downloads.note(ENVIRONMENTS + 5000)
+    downloads.flush()
+    with catalog.read() as session:
+        after = set(session.scalars(candidates(["owner"])))
+        counted = session.get_one(Environment, oldest).download_count
+
+    assert len(before) == len(after) == MAX_CANDIDATES < ENVIRONMENTS
+    assert (oldest in before, oldest in after) == (False, True)
+    assert counted == 5
+
+
+def test_pages_and_references_cost_what_they_cost_among_few(
+    catalog: Database, tmp_path: Path
+) -> None:
+    few = Database.open(sqlite_url(tmp_path / "few.sqlite3"))
+    if catalog.engine.dialect.name != "sqlite":
+        few = Database.open(backends.postgres().new_database())
+    migration.migrate(few)
+    fill(few, 500, 2500)
+    pairs = {"few": few, "many": catalog}
+    for ask in (_show, _list_versions):
+        least = dict.fromkeys(pairs, float("inf"))
+        for number in range(60):
+            for name, database in pairs.items():
+                began = time.process_time()
+                ask(database, number)
+                least[name] = min(least[name], time.process_time() - began)
+        assert least["many"] <= 1.5 * least["few"], ask.__name__
+    few.close()
+
+
+def _show(database: Database, number: int) -> None:
+    with database.read() as session:
+        wanted = EnvironmentFilter(owner=f"owner-{number}")
+        (one, *_), _ = list_environments(session, Caller.anonymous(), wanted, None, 1)
+        found = find_environment(session, Caller.anonymous(), one.owner, one.environment.name)
+        assert found is not None
+
+
+def _list_versions(database: Database, number: int) -> None:
+    with database.read() as session:
+        rows, _ = list_versions(session, 1000 + number, None, 20)
+        assert find_version(session, 1000 + number, rows[0].canonical_version) is not None
