@@ -235,8 +235,9 @@ def _decide(
             raise InstallError(
                 f"{found.record.reference} is installed for {target.python}, and two owners' "
                 f"packages of one name do not fit into one interpreter. Install "
-                f"{_named(version)} into another one (--python, or isolated=True when it is "
-                f"loaded), or run `strop env uninstall {version.name}` first."
+                f"{_named(version)} into another one (--python, or "
+                "strop.hub.isolated.launch_isolated), or run "
+                f"`strop env uninstall {version.name}` first."
             )
         is_same = found.state == "matches" and found.record.digest == version.digest
         return Outcome.ALREADY_INSTALLED if is_same else Outcome.REINSTALLED
