@@ -10,6 +10,7 @@ import pytest
 
 from strop.sandbox import Backend, SandboxSpec
 from strop.sandbox.zygote import meter
+from strop.sandbox.zygote.place import Ground
 from tests.sdk.sandbox.conftest import (
     NOBODY,
     SYSTEM_PYTHON,
@@ -151,3 +152,14 @@ async def test_as_many_processes_as_allowed_are_no_offence(backend: Backend) -> 
     result = await backend.run(code, limits=PATIENT)
 
     assert result.text == "all\n", result
+
+
+def test_zygotes_that_share_few_users_begin_with_different_ones() -> None:
+    one, other = (
+        Ground("root", 0, 0, "", {}, (), (), 60001, 4000, False, first_slot=slot)
+        for slot in (100 * 61, 101 * 61)
+    )
+    users = [{ground.place(slot).uid for slot in range(1, 50)} for ground in (one, other)]
+
+    assert not users[0] & users[1]
+    assert all(60001 <= uid < 64001 for uid in users[0] | users[1])

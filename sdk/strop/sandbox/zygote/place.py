@@ -32,6 +32,9 @@ class Ground:
     first_uid: int
     uid_count: int
     has_base_folder: bool
+    first_slot: int = 0
+    """Where zygotes have to share users, each begins elsewhere among them: the kernel counts the
+    processes of a user together."""
 
     @property
     def has_namespaces(self) -> bool:
@@ -45,7 +48,8 @@ class Ground:
 
     def user(self, slot: int) -> int:
         """Give the user of the sandbox with this running number."""
-        return self.first_uid + slot % self.uid_count if self.switches_user else self.uid
+        number = (self.first_slot + slot) % self.uid_count
+        return self.first_uid + number if self.switches_user else self.uid
 
     def place(self, slot: int) -> "Place":
         """Give the place of the sandbox with this running number."""

@@ -34,8 +34,7 @@ _NAMES = {
     "group": "root:x:0:\nsandbox:x:{gid}:\n",
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
 }
-_MOST_FAILURES = 5
-_SWEEP_MS = 100
+_UIDS_APART = 61
 _NAMESPACES = linux.NEWPID | linux.NEWNS | linux.NEWNET | linux.NEWIPC | linux.NEWUTS
 
 
@@ -153,4 +152,5 @@ def _prepare(settings: dict[str, Any]) -> Ground:
         first_uid=first_uid,
         uid_count=uid_count,
         has_base_folder=base is not None,
+        first_slot=settings["number"] * _UIDS_APART,
     )
