@@ -134,6 +134,7 @@ def import_hub(folder: FolderArgument, data: DataOption = None, json: JsonOption
 
 
 def mirror_hub(
+    *,
     url: Annotated[str, typer.Argument(metavar="URL", help="The other hub.")],
     prefix: Annotated[
         str, typer.Option("--as", metavar="PREFIX", help="Owners here are named PREFIX-OWNER.")
