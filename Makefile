@@ -3,6 +3,7 @@
 #   PYTHON=…  the interpreter that makes the virtual environment     VENV=…  where it goes
 #   JOBS=…    processes that run tests                               ARGS=…  handed to pytest
 #   MODEL=smollm2  a small real model on the processor instead of the demo's scripted one
+#   ALL=1     the demo installs and plays every environment of this repository
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -12,6 +13,7 @@ VENV ?= .venv
 JOBS ?= 2
 ARGS ?=
 MODEL ?=
+ALL ?=
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
 	then echo $$name; break; fi; done)
@@ -31,7 +33,7 @@ help: ## what there is
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 demo: $(HUB) $(if $(MODEL),$(LOCAL)) ## the whole journey on this machine: push, resolve, install, 64 rollouts
-	@$(BIN)/python -m demo.run $(MODEL)
+	@$(BIN)/python -m $(if $(ALL),demo.every,demo.run) $(MODEL)
 
 hub: $(HUB) ## serve the hub that the demo filled
 	@$(BIN)/python -m demo.serve

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
@@ -21,8 +21,15 @@ from strop import read_trajectories
 OWNER = "strop"
 REFERENCE = "strop/math-env@~=0.1"
 TASK_COUNT, GROUP_SIZE = 16, 4
-LOCAL_MAX_TOKENS = 128
+PUSHED = ("math_env", "reverse_text_env")
+"""Folders of what the journey shows; ``make demo ALL=1`` pushes the others too."""
+LOCAL_MAX_TOKENS = 32
 """Of one completion of a model on this machine, which is slow and sometimes never ends."""
+LOCAL_SETTINGS = ("topic=arithmetic", "level=0", "answer_form=last_number")
+"""Sums of single digits, without a box: what a model of this machine's size sometimes solves."""
+
+
+Journey = Callable[[Path, str, Sequence[str]], Path]
 
 
 class DemoError(Exception):
@@ -40,7 +47,7 @@ def run_strop(*arguments: str | Path, strop: Path = STROP) -> None:
     Raises:
         DemoError: It failed.
     """
-    print("$ strop", *(_short(argument) for argument in arguments), flush=True)
+    print("$ strop", *(short(argument) for argument in arguments), flush=True)
     if code := subprocess.run([strop, *arguments], stdin=subprocess.DEVNULL).returncode:
         raise DemoError(f"`strop {arguments[0]} {arguments[1]}` ended with exit code {code}")
 
@@ -58,10 +65,14 @@ def ask_strop(*arguments: str | Path, strop: Path = STROP) -> Any:
     return json.loads(answer.stdout)
 
 
-def push_environments() -> None:
-    """Push every environment of this repository; what is published already stays as it is."""
-    for project in sorted((ROOT / "environments").glob("*/pyproject.toml")):
-        run_strop("env", "push", project.parent, "--owner", OWNER)
+def push_environments(names: Iterable[str] = PUSHED) -> None:
+    """Push environments of this repository; what is published already stays as it is.
+
+    Args:
+        names: Their folders.
+    """
+    for name in names:
+        run_strop("env", "push", ROOT / "environments" / name, "--owner", OWNER)
 
 
 def make_environment(folder: Path) -> Path:
@@ -146,6 +157,20 @@ def main(local_model: str | None = None) -> int:
     Args:
         local_model: One that `strop model serve` knows.
     """
+    settings = [word for each in LOCAL_SETTINGS for word in ("--set", each)] if local_model else []
+    return show(
+        local_model, lambda folder, address, model: travel(folder, address, model, settings)
+    )
+
+
+def show(local_model: str | None, journey: Journey) -> int:
+    """Run a journey with a hub and a model that are there as long as it takes.
+
+    Args:
+        local_model: See `choose_model`.
+        journey: From the demo's folder, the hub's address and the arguments that name the model
+            to where the trajectories are.
+    """
     # Without a handler a terminated demo would leave its hub behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = time.monotonic()
@@ -153,23 +178,23 @@ def main(local_model: str | None = None) -> int:
     try:
         # First, so that a model that is not there is known before anything is made.
         with choose_model(local_model) as model:
-            say(f"A hub of our own in {_short(folder)}")
+            say(f"A hub of our own in {short(folder)}")
             token = create_hub(folder)
             with serve_hub(folder, port=int(os.environ.get("STROP_PORT", "0"))) as address:
                 os.environ.update(
                     STROP_HUB=address, STROP_TOKEN=token, STROP_CONFIG=str(folder / "config.toml")
                 )
-                out = travel(folder, address, model)
+                out = journey(folder, address, model)
     except (DemoError, HubStartError, subprocess.CalledProcessError) as error:
         print(f"The demo stopped: {error}", file=sys.stderr)
         return 1
     say(f"Done in {time.monotonic() - started:.0f} s; the hub is stopped")
-    print(f"Trajectories: {_short(out)}")
+    print(f"Trajectories: {short(out)}")
     print("Catalog:      make hub, then open http://127.0.0.1:8000/")
     return 0
 
 
-def travel(folder: Path, address: str, model: Sequence[str]) -> Path:
+def travel(folder: Path, address: str, model: Sequence[str], settings: Sequence[str] = ()) -> Path:
     """From push to rewards; returns the file of the trajectories."""
     say(f"Push the environments of this repository to {address}")
     push_environments()
@@ -182,13 +207,14 @@ def travel(folder: Path, address: str, model: Sequence[str]) -> Path:
     say(f"{TASK_COUNT * GROUP_SIZE} rollouts there: {TASK_COUNT} tasks, {GROUP_SIZE} each")
     out = folder / "runs" / time.strftime("%Y%m%d-%H%M%S")
     counts = ["--tasks", str(TASK_COUNT), "--group-size", str(GROUP_SIZE)]
-    command: list[str | Path] = ["eval", "run", REFERENCE, *model, *counts]
+    command: list[str | Path] = ["eval", "run", REFERENCE, *settings, *model, *counts]
     run_strop(*command, "--out", out, strop=python.with_name("strop"))
     show_rewards(out / "trajectories.jsonl")
     return out / "trajectories.jsonl"
 
 
-def _short(value: str | Path) -> str:
+def short(value: str | Path) -> str:
+    """A path as it is seen from the checkout; anything else as it is."""
     path = Path(value)
     is_ours = isinstance(value, Path) and path.is_relative_to(ROOT)
     return str(path.relative_to(ROOT)) if is_ours else str(value)

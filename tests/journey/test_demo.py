@@ -12,6 +12,7 @@ import pytest
 from demo.folder import STATE, demo_folder
 from demo.hub import STROP
 from strop import read_trajectories
+from strop.hub.manifest import read_project
 from tests.architecture.tree import ROOT
 
 pytestmark = pytest.mark.xdist_group("journey")
@@ -67,10 +68,35 @@ def test_the_demo_plays_with_a_real_model_on_this_machine() -> None:
     (line,) = [each for each in finished.stdout.splitlines() if each.startswith("Trajectories:")]
     trajectories = read_trajectories(ROOT / line.split()[-1])
     assert len(trajectories) == 64
+    assert trajectories[0].settings["level"] == 0
+    rewards = [trajectory.reward for trajectory in trajectories]
+    assert 0 < rewards.count(1.0) < 64
+    print(f"{rewards.count(1.0)} of 64 rollouts of SmolLM2 are right")
     for trajectory in trajectories:
         assert trajectory.failure is None
         assert trajectory.segments[-1].model == "smollm2"
         assert len(trajectory.to_samples()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_every_environment_is_installed_by_name_and_version_into_a_home_of_its_own() -> None:
+    command = [sys.executable, "-m", "demo.every"]
+    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+    print(finished.stdout)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    (line,) = [each for each in finished.stdout.splitlines() if each.startswith("Trajectories:")]
+    projects = [path.parent for path in (ROOT / "environments").glob("*/pyproject.toml")]
+    played = {path.parent.name: path for path in (ROOT / line.split()[-1]).glob("*/*.jsonl")}
+    assert set(played) == {read_project(project).name for project in projects}
+    for name, path in played.items():
+        assert (demo_folder() / "homes" / name / "bin" / "strop").exists()
+        trajectories = read_trajectories(path)
+        assert len(trajectories) == 8
+        assert not [each for each in trajectories if each.failure is not None]
+        assert any(each.reward == 1 for each in trajectories)
+    assert not hubs_of(demo_folder())
 
 
 def test_the_demo_stops_and_says_why_where_a_model_is_unknown() -> None:
