@@ -96,16 +96,9 @@ class _Statements:
         self._tracer = tracer
         self._system = system
 
-    def begin(
-        self,
-        _connection: Any,
-        _cursor: Any,
-        statement: str,
-        _parameters: Any,
-        context: Any,
-        _many: Any,
-    ) -> None:
+    def begin(self, _connection: Any, _cursor: Any, statement: str, *more: Any) -> None:
         """A statement goes to the database."""
+        _, context, _ = more
         if context is None or not trace.get_current_span().is_recording():
             return
         attributes = {"db.system.name": self._system, "db.query.text": statement[:2000]}
@@ -113,16 +106,9 @@ class _Statements:
         span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes)
         setattr(context, _SPAN, span)
 
-    def end(
-        self,
-        _connection: Any,
-        _cursor: Any,
-        _statement: Any,
-        _parameters: Any,
-        context: Any,
-        _many: Any,
-    ) -> None:
+    def end(self, _connection: Any, _cursor: Any, _statement: str, *more: Any) -> None:
         """It was carried out."""
+        _, context, _ = more
         span: Span | None = getattr(context, _SPAN, None)
         if span is not None:
             span.end()
