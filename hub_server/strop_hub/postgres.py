@@ -24,7 +24,7 @@ _LISTEN_S = 1.0
 # A peer that went away is noticed within a minute; one that waits for its turn gives up before
 # its client does.
 _CONNECT = {
-    "connect_timeout": 5,
+    "connect_timeout": 10,
     "keepalives_idle": 15,
     "keepalives_interval": 5,
     "keepalives_count": 3,

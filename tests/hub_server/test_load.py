@@ -68,7 +68,7 @@ def run_load(
     ]
     results = [json.loads(client.communicate()[0]) for client in clients]
     faults = [result["faults"] for result in results if result["faults"]]
-    assert faults == []
+    assert faults == [], hub.log.read_text()[-4000:]
     pushed = {name for result in results for name in result["pushed"]}
     with hub.client() as client:
         for start in range(0, len(pushed), 200):

@@ -1,12 +1,13 @@
 """What a resolution chooses from: loaded in a few statements, however many references ask."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from packaging.utils import canonicalize_version
 from packaging.version import Version as Number
-from sqlalchemy import ColumnElement, select, tuple_
+from sqlalchemy import ColumnElement, and_, select, tuple_
 from sqlalchemy.orm import Session
 
 from strop.hub.refs import LATEST, EnvRef
@@ -15,8 +16,8 @@ from strop_hub.auth import Caller, visible_to
 from strop_hub.models import SHOWN, Environment, Owner, Version, VersionStatus, VersionTag
 from strop_hub.registry.queries import has_versions
 
-_CHUNK = 400
-"""Names in one statement; databases limit the parameters of one."""
+_CHUNK = 50
+"""Names in one statement, which looks up every combination of their parts; see `_pairs`."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def load_shelves(
                 Environment.status_reason,
             )
             .join(Environment.owner)
-            .where(tuple_(Owner.name, Environment.name).in_(names[start : start + _CHUNK]))
+            .where(_pairs(Owner.name, Environment.name, names[start : start + _CHUNK]))
             .where(visible_to(caller), has_versions())
         )
         for owner, name, key, latest, status, reason in session.execute(statement):
@@ -129,8 +130,7 @@ def _fill(session: Session, shelves: dict[str, Shelf], references: list[EnvRef])
     if whole:
         conditions.append(Version.environment_id.in_(sorted(whole)))
     if exact:
-        numbers = tuple_(Version.environment_id, Version.canonical_version)
-        conditions.append(numbers.in_(sorted(exact)))
+        conditions.append(_pairs(Version.environment_id, Version.canonical_version, sorted(exact)))
     if latest:
         conditions.append(Version.id.in_(sorted(latest)))
     for condition in [*conditions, *by_digest]:
@@ -149,10 +149,22 @@ def _load_tags(session: Session, shelves: dict[str, Shelf], references: list[Env
     statement = (
         select(VersionTag.environment_id, VersionTag.tag, Version.version)
         .join(Version, Version.id == VersionTag.version_id)
-        .where(tuple_(VersionTag.environment_id, VersionTag.tag).in_(sorted(wanted)))
+        .where(_pairs(VersionTag.environment_id, VersionTag.tag, sorted(wanted)))
     )
     for environment_id, tag, version in session.execute(statement):
         wanted[environment_id, tag].tags[tag] = version
+
+
+def _pairs(first: Any, second: Any, wanted: Sequence[tuple[Any, Any]]) -> ColumnElement[bool]:
+    """Whether two columns together hold one of the pairs.
+
+    SQLite looks at every row for pairs alone; for values of each column it uses their index.
+    """
+    return and_(
+        first.in_({pair[0] for pair in wanted}),
+        second.in_({pair[1] for pair in wanted}),
+        tuple_(first, second).in_(wanted),
+    )
 
 
 def _put(session: Session, shelves: dict[int, Shelf], condition: ColumnElement[bool]) -> None:

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
+from strop.hub.refs import EnvRef
 from strop_hub import migration
 from strop_hub.auth import Caller
 from strop_hub.db import Database, sqlite_url
 from strop_hub.downloads import Downloads
-from strop_hub.models import Environment
+from strop_hub.models import Environment, Owner
+from strop_hub.registry.candidates import load_shelves
 from strop_hub.registry.queries import (
     EnvironmentFilter,
     find_environment,
@@ -20,7 +23,7 @@ from strop_hub.registry.queries import (
     list_versions,
 )
 from strop_hub.search import MAX_CANDIDATES, candidates
-from tests.benchmarks.hub_catalog import fill, vocabulary
+from tests.benchmarks.hub_catalog import OWNERS, fill, vocabulary
 from tests.hub_server import backends
 
 ENVIRONMENTS = 4_000
@@ -99,7 +102,7 @@ def test_pages_and_references_cost_what_they_cost_among_few(
     migration.migrate(few)
     fill(few, 500, 2500)
     pairs = {"few": few, "many": catalog}
-    for ask in (_show, _list_versions):
+    for ask in (_show, _list_versions, _resolve):
         least = dict.fromkeys(pairs, float("inf"))
         for number in range(60):
             for name, database in pairs.items():
@@ -122,3 +125,19 @@ def _list_versions(database: Database, number: int) -> None:
     with database.read() as session:
         rows, _ = list_versions(session, 1000 + number, None, 20)
         assert find_version(session, 1000 + number, rows[0].canonical_version) is not None
+
+
+def _resolve(database: Database, number: int) -> None:
+    with database.read() as session:
+        owners = [f"owner-{(number * 20 + index) % OWNERS}" for index in range(20)]
+        named = session.execute(
+            select(Owner.name, Environment.name)
+            .join(Environment.owner)
+            .where(Owner.name.in_(owners), Environment.id < 1500)
+        )
+        texts = [f"{owner}/{name}" for owner, name in named]
+        exact = [EnvRef.parse(f"{text}@0.1.0") for text in texts[:10]]
+        latest = [EnvRef.parse(text) for text in texts[10:]]
+        found = load_shelves(session, Caller.anonymous(), [*exact, *latest])
+        assert all(len(shelf.candidates) == 1 for shelf in found.values())
+        assert len(found) == len(owners)
