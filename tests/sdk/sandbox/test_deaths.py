@@ -100,6 +100,15 @@ async def test_a_stopped_sandbox_takes_its_jobs_along(backend: Backend) -> None:
     await wait_for_idle(backend, most_s=2.0)
 
 
+async def _works_again(backend: Backend, most_s: float = 30.0) -> bool:
+    """Whether the backend runs code; what dies may have taken another run along."""
+    end = time.monotonic() + most_s
+    while time.monotonic() < end:
+        with contextlib.suppress(SandboxError):
+            return (await backend.run("print(1)")).text == "1\n"
+    return False
+
+
 def _zygote_of(stub: int) -> int:
     return meter.children(stub)[0]
 
@@ -139,8 +148,7 @@ async def test_the_death_of_a_process_of_ours_ends_what_depends_on_it(
             await run
         dead = [victims[victim], *tree] if victim == "supervisor" else [top, *pids]
         assert await _until(lambda: all(_is_gone(pid) for pid in dead))
-        # And the backend works on.
-        assert (await backend.run("print(1)")).text == "1\n"
+        assert await _works_again(backend)
 
 
 async def test_idle_sandboxes_that_die_are_replaced(tier: Tier) -> None:
