@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import typer
 from typer.core import TyperGroup
 
 _SUMMARY_CHARS = 1_000
@@ -21,3 +22,20 @@ class CommandGroup(TyperGroup):
                     if command is not None and not command.hidden
                 ]
             )
+
+
+def new_group(name: str, summary: str) -> typer.Typer:
+    """A group of commands such as ``strop env``, set up as every one is."""
+    group = typer.Typer(
+        cls=CommandGroup,
+        name=name,
+        help=summary,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    # A callback keeps a group a group where it has one command only.
+    group.callback()(lambda: None)
+    return group

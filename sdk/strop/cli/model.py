@@ -7,28 +7,14 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from strop.cli.command_group import CommandGroup
+from strop.cli.command_group import new_group
 from strop.cli.options import JsonOption, examples
 from strop.cli.output import format_size, print_message, print_result
 
 if TYPE_CHECKING:
     from strop.models.local import Weights
 
-app = typer.Typer(
-    cls=CommandGroup,
-    name="model",
-    help="Run a small model on this machine.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-@app.callback()
-def group() -> None:
-    """Run a small model on this machine."""
+app = new_group("model", "Run a small model on this machine.")
 
 
 @app.command(

@@ -6,28 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from strop.cli.command_group import CommandGroup
+from strop.cli.command_group import new_group
 from strop.cli.options import JsonOption, examples
 from strop.cli.output import print_result, print_text, print_warning
 
 if TYPE_CHECKING:
     from strop.review.validation import Validator
 
-app = typer.Typer(
-    cls=CommandGroup,
-    name="trajectory",
-    help="Check files of trajectories.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-@app.callback()
-def group() -> None:
-    """Check files of trajectories."""
+app = new_group("trajectory", "Check files of trajectories.")
 
 
 @app.command(

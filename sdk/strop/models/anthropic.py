@@ -8,16 +8,16 @@ from typing import Any, Unpack
 
 from strop.errors import ModelReplyError
 from strop.models.endpoint import Connecting, Endpoint, Reply
+from strop.models.endpoint_model import EndpointModel, completed
 from strop.models.openai import root_of
 from strop.models.part import encode_anthropic_part
-from strop.models.reply.chat import finish_of, refuse_nothing
 from strop.models.reply.tokens import count_of
 from strop.types import JSON, Completion, Message, Sampling, ToolCall, ToolSpec, Usage
 
 _READ = frozenset({"type", "role", "model", "content", "stop_reason", "usage"})
 
 
-class AnthropicModel:
+class AnthropicModel(EndpointModel):
     """A model behind ``POST {base_url}/messages``.
 
     Messages tells neither token ids nor log-probabilities and takes no seed, so `Sampling.seed`
@@ -45,15 +45,9 @@ class AnthropicModel:
         key = options.pop("api_key", None)
         headers = {"anthropic-version": "2023-06-01"} | ({"x-api-key": key} if key else {})
         options["headers"] = {**headers, **(options.get("headers") or {})}
-        self._name = name
-        self._endpoint = Endpoint(f"{root_of(base_url, '/messages')}/messages", **options)
-        self._is_streaming = is_streaming
-        self._fixed: dict[str, JSON] = {"model": name, "max_tokens": max_tokens, **(body or {})}
-
-    @property
-    def name(self) -> str:
-        """As the provider calls the model."""
-        return self._name
+        endpoint = Endpoint(f"{root_of(base_url, '/messages')}/messages", **options)
+        fixed = {"max_tokens": max_tokens, **(body or {})}
+        super().__init__(name, endpoint, fixed, MessagesFold if is_streaming else None)
 
     async def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling
@@ -63,14 +57,8 @@ class AnthropicModel:
         Raises:
             ModelError: As `strop.errors` says, after the retries that the policy allows.
         """
-        body = self._fixed | _encode(messages, tools) | _encode_sampling(sampling)
-        if not self._is_streaming:
-            return await self._endpoint.call(body, read_reply)
-        return await self._endpoint.call(body | {"stream": True}, read_reply, MessagesFold)
-
-    async def close(self) -> None:
-        """Close the connections, unless their pool came from outside."""
-        await self._endpoint.close()
+        fields = _encode(messages, tools) | _encode_sampling(sampling)
+        return await self._call(fields, read_reply)
 
 
 def read_reply(reply: Reply) -> Completion:
@@ -85,19 +73,8 @@ def read_reply(reply: Reply) -> Completion:
         raise ModelReplyError(f"{reply.where} sent no content: {blocks!r}")
     message = _read_blocks([block for block in blocks if isinstance(block, dict)])
     usage = _read_usage(document.get("usage"))
-    finish_reason = finish_of(document.get("stop_reason"), message)
-    refuse_nothing(message, finish_reason, None, usage, reply.where)
-    raw = {name: value for name, value in document.items() if name not in _READ}
-    if finish_reason == "other":
-        raw["stop_reason"] = document.get("stop_reason")
-    return Completion(
-        message=message,
-        finish_reason=finish_reason,
-        usage=usage,
-        model=str(document.get("model") or ""),
-        latency_s=reply.elapsed_s,
-        raw={name: value for name, value in raw.items() if value is not None},
-    )
+    finish = "stop_reason", document.get("stop_reason")
+    return completed(reply, message, usage, finish, _READ)
 
 
 class MessagesFold:

@@ -7,16 +7,16 @@ from typing import Any, Unpack
 
 from strop.errors import ModelReplyError, ModelRequestError
 from strop.models.endpoint import Connecting, Reply
+from strop.models.endpoint_model import EndpointModel, completed
 from strop.models.openai import bearer_endpoint, root_of
 from strop.models.part import encode_response_part
-from strop.models.reply.chat import finish_of, refuse_nothing
 from strop.models.reply.tokens import read_usage
 from strop.types import JSON, Completion, Message, Sampling, ToolCall, ToolSpec
 
 _READ = frozenset({"object", "model", "output", "usage", "error", "created_at", "status"})
 
 
-class ResponsesModel:
+class ResponsesModel(EndpointModel):
     """A model behind ``POST {base_url}/responses``; nothing is kept at the provider.
 
     Responses tells no token ids and takes neither a seed nor stop sequences: `Sampling.seed` is
@@ -38,16 +38,10 @@ class ResponsesModel:
         is_streaming: bool = False,
         **connecting: Unpack[Connecting],
     ) -> None:
-        self._name = name
         url = f"{root_of(base_url, '/responses')}/responses"
-        self._endpoint = bearer_endpoint(url, connecting)
-        self._is_streaming = is_streaming
-        self._fixed: dict[str, JSON] = {"model": name, "store": False, **(body or {})}
-
-    @property
-    def name(self) -> str:
-        """As the provider calls the model."""
-        return self._name
+        fixed = {"store": False, **(body or {})}
+        fold = ResponseFold if is_streaming else None
+        super().__init__(name, bearer_endpoint(url, connecting), fixed, fold)
 
     async def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling
@@ -57,18 +51,11 @@ class ResponsesModel:
         Raises:
             ModelError: As `strop.errors` says, after the retries that the policy allows.
         """
-        body = dict(self._fixed)
-        body["input"] = [item for message in messages for item in _encode_message(message)]
+        items: list[JSON] = [item for message in messages for item in _encode_message(message)]
+        fields: dict[str, JSON] = {"input": items}
         if tools:
-            body["tools"] = [_encode_tool(tool) for tool in tools]
-        body |= _encode_sampling(sampling)
-        if not self._is_streaming:
-            return await self._endpoint.call(body, read_reply)
-        return await self._endpoint.call(body | {"stream": True}, read_reply, ResponseFold)
-
-    async def close(self) -> None:
-        """Close the connections, unless their pool came from outside."""
-        await self._endpoint.close()
+            fields["tools"] = [_encode_tool(tool) for tool in tools]
+        return await self._call(fields | _encode_sampling(sampling), read_reply)
 
 
 def read_reply(reply: Reply) -> Completion:
@@ -83,19 +70,7 @@ def read_reply(reply: Reply) -> Completion:
         raise ModelReplyError(f"{reply.where} sent no output: {output!r}")
     message = _read_output([item for item in output if isinstance(item, dict)])
     usage = read_usage(document.get("usage"))
-    finish_reason = finish_of(_finish_name(document), message)
-    refuse_nothing(message, finish_reason, None, usage, reply.where)
-    raw = {name: value for name, value in document.items() if name not in _READ}
-    if finish_reason == "other":
-        raw["status"] = document.get("status")
-    return Completion(
-        message=message,
-        finish_reason=finish_reason,
-        usage=usage,
-        model=str(document.get("model") or ""),
-        latency_s=reply.elapsed_s,
-        raw={name: value for name, value in raw.items() if value is not None},
-    )
+    return completed(reply, message, usage, ("status", _finish_name(document)), _READ)
 
 
 class ResponseFold:
