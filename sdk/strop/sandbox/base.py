@@ -177,7 +177,8 @@ class SandboxSpec:
     """A sandbox that lives longer than one run."""
 
     limits: Limits = field(default_factory=Limits)
-    """Of each run in it; `Limits.disk_bytes` and `Limits.memory_bytes` also of all together."""
+    """Of each run in it; `Limits.disk_bytes` and `Limits.memory_bytes` also of all together, and as
+    root, where a sandbox has one user, `Limits.pid_count`."""
     network: Network = "none"
     profile: Profile = field(default_factory=Profile)
     env: Mapping[str, str] = field(default_factory=dict)
