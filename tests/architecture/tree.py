@@ -22,9 +22,9 @@ def list_files() -> list[Path]:
 
 
 def list_modules() -> Iterator[tuple[Path, bool]]:
-    """Every Python module, with whether it is a test; what `strop env init` copies is neither."""
+    """Every Python module, with whether it is a test; data and what is copied is neither."""
     for path in list_files():
-        if path.suffix == ".py" and "template" not in path.parts:
+        if path.suffix == ".py" and not {"template", "data"} & set(path.parts):
             is_test = "tests" in path.parts
             if is_test or path.parts[0] in _CODE:
                 yield path, is_test

@@ -38,6 +38,9 @@ _GIT = {
     "GIT_AUTHOR_EMAIL": "sandbox@localhost",
     "GIT_COMMITTER_NAME": "sandbox",
     "GIT_COMMITTER_EMAIL": "sandbox@localhost",
+    # The same tree is the same commit, whenever it is opened.
+    "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
+    "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
     "GIT_TERMINAL_PROMPT": "0",
 }
 _LONGEST_DIFF_BYTES = 32 * MEBIBYTE

@@ -36,7 +36,8 @@ class MiniSweAgentEpisode(AgentEpisode, SandboxEpisode):
 
     async def prepare(self) -> None:
         """Open the sandbox, and a socket that leads into it."""
-        await SandboxEpisode.setup(self)
+        # Past the agent's own: what follows it in the order of classes opens the sandbox.
+        await super(AgentEpisode, self).setup()
         (self.folder / "strop_bridge.py").write_bytes(_BRIDGE.read_bytes())
         self._server = await asyncio.start_unix_server(
             self._serve, str(self.folder / "socket"), limit=_LONGEST_COMMAND_BYTES
@@ -64,7 +65,7 @@ class MiniSweAgentEpisode(AgentEpisode, SandboxEpisode):
         finally:
             if self._server is not None:
                 self._server.close()
-            await SandboxEpisode.close(self)
+            await super(AgentEpisode, self).close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one command."""

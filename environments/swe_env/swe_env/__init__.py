@@ -1,0 +1,108 @@
+"""Repair a library: an issue, a repository in a sandbox, and tests that are not all to be seen."""
+
+import random
+from dataclasses import asdict
+from hashlib import sha256
+from shlex import quote
+from typing import Any, Literal
+
+from strop import Environment, Task
+from strop.models.scripted import call
+from strop.sandbox import Limits, SandboxSpec
+from strop.sandboxed import sandbox_tools
+from strop.tools import Tool
+from swe_env.episode import (
+    MiniSweAgentRepair,
+    Repair,
+    RepairEnvironment,
+    repaired,
+    run_tests,
+    solved,
+)
+from swe_env.faults import Fault
+from swe_env.library import CaseLibrary, read_text
+
+__all__ = ["load_environment"]
+
+NAMES = ("calc", "columns", "dates", "intervals", "semver")
+"""The libraries of this package."""
+_SPEC = SandboxSpec(limits=Limits(wall_s=60.0, cpu_s=20.0, memory_bytes=512 << 20))
+_EVAL_SHARE = 5
+"""One fault of so many belongs to ``eval``."""
+_READY = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+"""What mini-swe-agent's model says at the end."""
+_TOLD_COUNT = 3
+"""Failing tests that an issue tells."""
+
+
+def load_environment(
+    agent: Literal["tools", "mini-swe-agent"] = "tools",
+    program: str = "mini",
+    *,
+    seed: int = 0,
+    max_turns: int = 40,
+) -> Environment:
+    """The environment.
+
+    Args:
+        agent: The model works with tools, or inside of mini-swe-agent.
+        program: Where mini-swe-agent's command is, in an environment of its own if need be.
+        seed: Of the order of the tasks.
+        max_turns: Completions of an attempt.
+    """
+    libraries = {name: CaseLibrary(name) for name in NAMES}
+    base = Repair if agent == "tools" else MiniSweAgentRepair
+    episode = type(base.__name__, (base,), {"libraries": libraries, "command": program})
+    tools = sandbox_tools("bash", "view_file", "write_file", "edit_file")
+    tools.append(Tool("run_tests", run_tests))
+    return RepairEnvironment(
+        tasks=_tasks(libraries, seed),
+        rewards=[solved, repaired],
+        episode=episode,
+        tools=tools if agent == "tools" else [],
+        max_turns=max_turns,
+        spec=_SPEC,
+        oracle=lambda task: _repair(libraries, task, agent),
+    )
+
+
+def _tasks(libraries: dict[str, Any], seed: int) -> dict[str, list[Task]]:
+    """One task for each fault; the digest of its text decides on its split."""
+    splits: dict[str, list[Task]] = {"train": [], "eval": []}
+    seen: set[str] = set()
+    for library in libraries.values():
+        for index, fault in enumerate(library.faults):
+            task = _task(library, index, fault)
+            text = task.prompt[0].text
+            if text not in seen:
+                seen.add(text)
+                is_eval = sha256(text.encode()).digest()[0] % _EVAL_SHARE == 0
+                splits["eval" if is_eval else "train"].append(task)
+    for tasks in splits.values():
+        random.Random(seed).shuffle(tasks)  # noqa: S311 - an order, not a secret
+    return splits
+
+
+def _task(library: Any, index: int, fault: Fault) -> Task:
+    visible = [test for test in fault.failing if library.is_visible(test)]
+    told = [library.tell(test, fault.failing[test]) for test in visible[:_TOLD_COUNT]]
+    pieces = {"name": library.name, "failing": "\n".join(told), "command": library.command}
+    reference: Any = {"library": library.name, "fault": asdict(fault)}
+    metadata: Any = {"library": library.name, "failing_count": len(fault.failing)}
+    return Task(f"{library.name}/{index}", read_text("issue.txt", **pieces), reference, metadata)
+
+
+def _repair(libraries: dict[str, Any], task: Task, agent: str) -> list[Any]:
+    """Give the changed piece back what it was."""
+    reference: Any = task.reference
+    fault = Fault(**reference["fault"])
+    source = libraries[reference["library"]].sources[fault.path].encode()
+    rest = fault.start + len(fault.text.encode())
+    script = (
+        f"p = {fault.path!r}; s = open(p, 'rb').read(); open(p, 'wb').write("
+        f"s[:{fault.start}] + {source[fault.start : fault.end]!r} + s[{rest}:])"
+    )
+    command = f"python3 -c {quote(script)}"
+    if agent == "tools":
+        return [call("bash", commands=command), "It is repaired."]
+    return [call("bash", command=text) for text in (command, f"echo {_READY}")]

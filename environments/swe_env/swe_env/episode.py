@@ -1,0 +1,108 @@
+"""An attempt at a repair: with tools, or by mini-swe-agent in the same sandbox."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any, ClassVar
+
+from strop import StropError, Trajectory, reward
+from strop.errors import SettingsError
+from strop.sandbox.archive import pack_files, read_files
+from strop.sandbox.repository import ROOT
+from strop.sandboxed import SandboxEnvironment, SandboxEpisode
+from strop.serve.intercept.mini_swe_agent import MiniSweAgentEpisode
+from swe_env.faults import Fault
+from swe_env.library import DATA
+
+_PROTECTED = re.compile(
+    r"(^|/)(\.|tests?/|test_[^/]*$|[^/]*_test\.py$|(conftest|sitecustomize|usercustomize)\.py$)"
+    r"|^(run_tests\.py|setup\.\w+|tox\.ini|pytest\.ini|pyproject\.toml)$|\.pth$"
+)
+"""Files of a repository that are never taken from whoever worked on it."""
+
+
+class Repair(SandboxEpisode):
+    """The model works on a library with a fault; a copy of its work is judged elsewhere."""
+
+    libraries: ClassVar[Mapping[str, Any]] = {}
+
+    async def setup(self) -> None:
+        """Nothing is repaired before it is judged."""
+        reference: Any = self.task.reference
+        self.fault, self.library = Fault(**reference["fault"]), self.libraries[reference["library"]]
+        self.outcome.update(solved=False, repaired=0.0, scoring_isolation=self.library.isolation)
+        await super().setup()
+
+    @property
+    def source(self) -> bytes:
+        """The library with its fault, and the tests that may be seen."""
+        files = {**self.library.others(), **self.library.sources}
+        files[self.fault.path] = self.fault.applied(files[self.fault.path])
+        return pack_files({path: text.encode() for path, text in files.items()})
+
+    async def score(self, queue_s: float = 0.0) -> Trajectory:
+        """Judge what was left in the sandbox, then score."""
+        try:
+            archive = await self.workspace.sandbox.snapshot(ROOT)
+            sources = await asyncio.to_thread(kept_sources, archive, self.library.sources)
+            failing = await self.library.failing(self.backend, sources)
+        except StropError as error:
+            self.fail(error)
+        else:
+            broken, seen = self.fault.failing, sum(map(self.library.is_visible, failing))
+            self.outcome.update(
+                solved=not failing,
+                repaired=1 - len(broken.keys() & failing.keys()) / len(broken),
+                failing_visible=seen,
+                failing_hidden=len(failing) - seen,
+            )
+        return await super().score(queue_s)
+
+
+class MiniSweAgentRepair(MiniSweAgentEpisode, Repair):
+    """mini-swe-agent, as it is, does the work; its model is the policy."""
+
+
+def kept_sources(archive: bytes, known: Mapping[str, str]) -> dict[str, bytes]:
+    """The library as it was left: its own files, and new modules in its packages."""
+    packages = {PurePosixPath(path).parent for path in known if path.endswith("__init__.py")}
+    return {
+        path: content
+        for path, content in read_files(archive).items()
+        if not _PROTECTED.search(path)
+        and (path in known or (path.endswith(".py") and PurePosixPath(path).parent in packages))
+    }
+
+
+async def run_tests(episode: Repair) -> str:
+    """Run the tests that you can see, and tell which fail."""
+    result = await episode.workspace.sandbox.exec(f"{episode.library.command} 2>&1", cwd=ROOT)
+    return result.text[-8000:] or f"[{result.status}]"
+
+
+class RepairEnvironment(SandboxEnvironment):
+    """Refuses to open where a sandbox would show this package, and with it every solution."""
+
+    async def setup(self) -> None:
+        """Open the backend, and look for this package from within."""
+        await super().setup()
+        if (await self.backend.exec(["test", "-e", str(DATA)])).is_ok:
+            await self.close()
+            raise SettingsError(
+                f"The sandbox shows {DATA}, where the solutions are: this package is installed "
+                "beside the interpreter's own modules. Install it into a virtual environment."
+            )
+
+
+@reward(range=(0, 1), inline=True)
+def solved(trajectory: Trajectory) -> float:
+    """Whether every test passes, seen and unseen."""
+    return float(trajectory.outcome["solved"] is True)
+
+
+@reward(weight=0.0, range=(0, 1), inline=True)
+def repaired(trajectory: Trajectory) -> float:
+    """Which share of the tests that the fault broke pass."""
+    share: Any = trajectory.outcome["repaired"]
+    return float(share)
