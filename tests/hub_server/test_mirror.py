@@ -59,6 +59,27 @@ def test_publishing_yanking_and_deleting_are_taken_over_once(
     assert [item["name"] for item in names] == ["maze"]
 
 
+@pytest.mark.embedded
+def test_what_is_purged_there_is_erased_here(
+    hub_data: Path, tmp_path: Path, here: Settings
+) -> None:
+    with run_hub(hub_data) as there:
+        author = Author.new(there, tmp_path / "packages")
+        author.publish("maze", "1.0")
+        (secret,) = author.publish("maze", "1.1", files={"maze.py": "KEY = 1\n"})
+        follow(here, there.url)
+        with there.client(there.admin_token) as client:
+            path = f"/api/v1/environments/{author.owner}/maze/purge"
+            body = {"version": "1.1", "reason": "a key got in"}
+            assert client.post(path, json=body).status_code == 204
+        last = follow(here, there.url)
+
+    assert (last.followed_count, last.skipped) == (1, [])
+    with admin.open_hub(here) as hub:
+        assert not hub.storage.has(secret["digest"])
+        assert verify(hub).version_count == 1
+
+
 def test_a_hub_that_does_not_answer_is_named_and_nothing_is_lost(here: Settings) -> None:
     (port,) = free_ports(1)
 
