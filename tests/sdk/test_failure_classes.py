@@ -7,6 +7,7 @@ import asyncio
 import base64
 import gc
 import resource
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,6 +57,32 @@ async def test_five_hundred_scorings_at_once_time_out_falsely_never() -> None:
 
     assert report.failures == {}
     assert report.mean_reward == 1.0
+
+
+async def test_rewards_of_both_kinds_score_and_one_that_computes_stops_nobody() -> None:
+    may_end = threading.Event()
+
+    @reward(range=(0, 1))
+    def computed(trajectory: Trajectory) -> float:
+        while not may_end.is_set():
+            pass
+        return 1.0
+
+    @reward(range=(0, 1))
+    async def awaited(trajectory: Trajectory) -> float:
+        await asyncio.sleep(0)
+        return 1.0
+
+    busy = a_single_turn_environment(rewards=[computed])
+    task = busy.tasks["train"][0]
+    async with busy:
+        computing = asyncio.ensure_future(busy.rollout(task, ANSWER))
+        for _ in range(20):
+            other = await a_single_turn_environment(rewards=[awaited]).rollout(task, ANSWER)
+            assert other.reward == 1.0
+        assert not computing.done()
+        may_end.set()
+        assert (await computing).reward == 1.0
 
 
 async def test_a_reward_sees_the_last_turn() -> None:
