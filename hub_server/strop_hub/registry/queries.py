@@ -7,7 +7,7 @@ from typing import Any
 
 from packaging.utils import canonicalize_name, canonicalize_version
 from packaging.version import Version as Number
-from sqlalchemy import ColumnElement, Integer, and_, case, exists, false, literal, or_, select
+from sqlalchemy import ColumnElement, Integer, and_, case, exists, false, func, literal, or_, select
 from sqlalchemy.orm import Session
 
 from strop_hub.auth import Caller, visible_to
@@ -16,6 +16,9 @@ from strop_hub.pagination import invalid_cursor, read_cursor, write_cursor
 from strop_hub.search import candidates, words_of
 
 _NEAR_CANDIDATES = 200
+MAX_COUNTED = 10_000
+MAX_COUNTED_MATCHES = 1000
+"""Of a search, which looks at so many candidates at most that a higher count would be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,21 @@ def list_environments(
     last = rows[limit - 1]
     # Nothing of a row's id, whose gaps would tell of what is hidden (I12).
     return items, write_cursor(last[3], last[0].updated_at.isoformat(), last[1], last[0].name)
+
+
+def count_environments(
+    session: Session, caller: Caller, wanted: EnvironmentFilter
+) -> tuple[int, bool]:
+    """How many `caller` may see, and whether there are more: counting ends at a limit."""
+    limit = MAX_COUNTED_MATCHES if wanted.text.strip() else MAX_COUNTED
+    found = (
+        select(Environment.id)
+        .join(Environment.owner)
+        .where(visible_to(caller), has_versions(), *_conditions(wanted))
+        .limit(limit + 1)
+    )
+    count = session.scalar(select(func.count()).select_from(found.subquery())) or 0
+    return min(count, limit), count > limit
 
 
 def near_names(session: Session, caller: Caller, owner: str, name: str) -> list[str]:

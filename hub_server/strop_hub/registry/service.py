@@ -41,6 +41,13 @@ def list_environments(
     return EnvironmentPage(items=items, next_cursor=more)
 
 
+def count_environments(hub: Hub, caller: Caller, wanted: queries.EnvironmentFilter) -> str:
+    """How many `caller` may see, for people: ``1,234``, or ``10,000+`` where counting ends."""
+    with hub.database.read() as session:
+        count, has_more = queries.count_environments(session, caller, wanted)
+    return f"{count:,}{'+' if has_more else ''}"
+
+
 def show_environment(hub: Hub, caller: Caller, owner: str, name: str) -> EnvironmentDetail:
     """An environment through its latest version.
 

@@ -146,6 +146,7 @@ def _show_list(hub: Hub, caller: Caller, query: CatalogQuery) -> Response:
         hub.settings,
         "list.html",
         page=page,
+        count=service.count_environments(hub, caller, wanted),
         query=query,
         categories=get_args(Category),
         link=lambda **changes: query.link(root, **changes),

@@ -16,7 +16,9 @@ from strop_hub.downloads import Downloads
 from strop_hub.models import Environment, Owner
 from strop_hub.registry.candidates import load_shelves
 from strop_hub.registry.queries import (
+    MAX_COUNTED_MATCHES,
     EnvironmentFilter,
+    count_environments,
     find_environment,
     find_version,
     list_environments,
@@ -91,6 +93,18 @@ def test_among_too_many_the_most_downloaded_are_looked_at(catalog: Database) -> 
     assert len(before) == len(after) == MAX_CANDIDATES < ENVIRONMENTS
     assert (oldest in before, oldest in after) == (False, True)
     assert counted == 5
+
+
+def test_counting_ends_where_it_would_cost_or_mislead(catalog: Database) -> None:
+    with catalog.read() as session:
+        everybody = Caller.anonymous()
+        all_of_them = count_environments(session, everybody, EnvironmentFilter())
+        of_an_owner = count_environments(session, everybody, EnvironmentFilter(owner="owner-7"))
+        found = count_environments(session, everybody, EnvironmentFilter("owner"))
+
+    assert all_of_them == (ENVIRONMENTS, False)
+    assert of_an_owner == (ENVIRONMENTS // OWNERS, False)
+    assert found == (MAX_COUNTED_MATCHES, True)
 
 
 def test_pages_and_references_cost_what_they_cost_among_few(

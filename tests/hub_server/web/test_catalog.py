@@ -99,6 +99,15 @@ def test_search_and_filters_keep_each_other(author: Author) -> None:
     assert f"/?q=grid&owner={author.owner}" in page.links
 
 
+def test_the_list_tells_how_many_there_are_for_whoever_asks(author: Author) -> None:
+    author.publish("maze")
+    author.publish("sums", visibility="private")
+    path = f"/?owner={author.owner}"
+
+    assert "1 environment\n" in visit(author.hub, path).text
+    assert "2 environments\n" in visit(author.hub, path, token=author.token).text
+
+
 def test_nothing_found_leads_back_to_everything(hub: RunningHub) -> None:
     page = visit(hub, f"/?q={uuid.uuid4().hex}")
 
