@@ -73,7 +73,7 @@ def main() -> None:
             figures[f"cold_cpu_ms_{in_flight}"] = round(cold, 4)
             print(f"{in_flight:5} in flight: {warm:.3f} ms a call; {cold:.3f} ms with connecting")
         if arguments.peers:
-            figures |= measure_peers(CLIENT, base_url, "256", "16")
+            figures |= measure_peers(CLIENT, base_url, "256", "4")
     if arguments.json:
         print(json.dumps(figures))
 

@@ -56,7 +56,7 @@ def python_with(requirement: str) -> Path:
 
 def measure_peers(peers: Peers, *arguments: str) -> dict[str, float]:
     """Milliseconds of CPU by key, medians; prints each, and by name what cannot be driven."""
-    print(f"the same through peers, ms CPU each, median of {ROUNDS}:")
+    print(f"the same through peers, ms CPU each, median of {ROUNDS}:", flush=True)
     result = {}
     for key, (requirement, script) in peers.items():
         command = [str(python_with(requirement)), str(_SCRIPTS / script), *arguments]
@@ -73,5 +73,5 @@ def measure_peers(peers: Peers, *arguments: str) -> dict[str, float]:
             rounds.append(json.loads(done.stdout.splitlines()[-1])["cpu_ms"])
         else:
             result[key] = round(statistics.median(rounds), 4)
-            print(f"  {key:28} {result[key]:8.4f}")
+            print(f"  {key:28} {result[key]:8.4f}", flush=True)
     return result
