@@ -17,7 +17,7 @@ class SandboxedEnvironment(LocalEnvironment):  # type: ignore[misc]
     def execute(self, action: dict[str, Any], *_: Any, **__: Any) -> dict[str, Any]:
         """Run a command in the sandbox."""
         with socket.socket(socket.AF_UNIX) as line:
-            line.connect(os.environ["STROP_SANDBOX_SOCKET"])
+            line.connect(os.environ["MSWEA_SANDBOX_SOCKET"])
             line.sendall(json.dumps(action.get("command", "")).encode() + b"\n")
             with line.makefile("rb") as answers:
                 output: dict[str, Any] = json.loads(answers.readline())

@@ -48,7 +48,7 @@ class MiniSweAgentEpisode(AgentEpisode, SandboxEpisode):
         options = ["--yolo", "--exit-immediately", "--cost-limit", "0", "--model", "openai/policy"]
         options += ["--environment-class", "strop_bridge.SandboxedEnvironment"]
         env = {
-            "STROP_SANDBOX_SOCKET": str(self.folder / "socket"),
+            "MSWEA_SANDBOX_SOCKET": str(self.folder / "socket"),
             "PYTHONPATH": str(self.folder),
             "MSWEA_CONFIGURED": "true",
             "MSWEA_COST_TRACKING": "ignore_errors",

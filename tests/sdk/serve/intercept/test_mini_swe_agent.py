@@ -23,7 +23,7 @@ import socket
 
 def execute(command):
     with socket.socket(socket.AF_UNIX) as line:
-        line.connect(os.environ["STROP_SANDBOX_SOCKET"])
+        line.connect(os.environ["MSWEA_SANDBOX_SOCKET"])
         line.sendall(json.dumps(command).encode() + b"\\n")
         return json.loads(line.makefile("rb").readline())
 
@@ -103,7 +103,7 @@ async def test_an_agents_commands_reach_nothing_of_the_host(
 ) -> None:
     commands = [
         f"ls {tmp_path}; cat {Path(__file__)}",
-        "env | grep -i -e openai -e strop; curl -m 2 $OPENAI_BASE_URL",
+        "env | grep -i -e openai -e mswea; curl -m 2 $OPENAI_BASE_URL",
         f"echo x > {tmp_path}/left",
     ]
     trajectory = await play(backend, commands)
