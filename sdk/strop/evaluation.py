@@ -311,7 +311,8 @@ def _output_path(out: Path, *, is_resumed: bool) -> Path:
     has_results = path.exists() and path.stat().st_size > 0
     if not is_resumed and (has_results or WaitingMembers(out / WAITING_NAME)):
         raise TrajectoryFileError(
-            f"{path} holds results already. Resume that run, or choose another folder."
+            f"{path} holds results already. Go on with that run (--resume), or choose another "
+            "folder."
         )
     out.mkdir(parents=True, exist_ok=True)
     return path

@@ -126,7 +126,8 @@ async def attempt(
     if result.is_ok and result.stdout == b"42\n":
         return transport, Probe(name, True)
     await transport.close()
-    text = f"a first run ended with {result.status}: {result.error_text.strip()[-300:]}"
+    last_line = result.error_text.strip().rpartition("\n")[2]
+    text = f"a first run ended with {result.status}: {last_line[-300:]}"
     return None, Probe(name, False, text, remedy=_READ_REMEDY)
 
 

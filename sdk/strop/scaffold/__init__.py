@@ -1,5 +1,6 @@
 """What `strop env init` writes: an environment that passes its check as it stands."""
 
+import json
 import keyword
 import shutil
 import sys
@@ -11,6 +12,7 @@ from string import Template
 
 from strop.errors import ConfigError, InvalidRefError
 from strop.hub.refs import normalize_name
+from strop.testing.project import PLACEHOLDER
 
 TEMPLATES = ("single-turn", "tools")
 
@@ -30,13 +32,20 @@ class Scaffold:
     """Inside the folder, sorted."""
 
 
-def write_scaffold(name: str, folder: Path | None = None, template: str = TEMPLATES[0]) -> Scaffold:
+def write_scaffold(
+    name: str,
+    folder: Path | None = None,
+    template: str = TEMPLATES[0],
+    *,
+    summary: str | None = None,
+) -> Scaffold:
     """Write a new environment; nothing is left behind when it fails half way.
 
     Args:
         name: Such as ``word-count``; it becomes the project's, the entry point's and the hub's.
         folder: A new one; None makes one with the module's name in the working directory.
         template: One of `TEMPLATES`.
+        summary: One line for the catalog; None leaves a placeholder, of which a check warns.
 
     Raises:
         InvalidRefError: the name is none, or no module can be called so.
@@ -47,10 +56,13 @@ def write_scaffold(name: str, folder: Path | None = None, template: str = TEMPLA
     folder = folder or Path(module)
     if folder.exists() or folder.is_symlink():
         raise ConfigError(f"{folder} exists already. Choose another name, or give --folder.")
+    title = name.replace("-", " ").capitalize()
     values = {
         "name": name,
         "module": module,
-        "title": name.replace("-", " ").capitalize(),
+        "title": title,
+        # What JSON writes, TOML reads.
+        "summary": json.dumps(summary or f"{title}: {PLACEHOLDER}", ensure_ascii=False),
         "tag": template,
     }
     root = files(__name__) / "template"

@@ -15,8 +15,8 @@ from typing import Any
 from strop.testing.report import CheckReport, Finding
 
 TIME_LIMIT_S = 600.0
-PLACEHOLDER = ": say in one line what a model learns here"
-"""How the summary of a template ends."""
+PLACEHOLDER = "say in one line what a model learns here"
+"""How a summary ends that nobody has given."""
 _TAIL_CHARS = 2_000
 
 

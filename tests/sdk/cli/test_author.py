@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 
 from strop.hub.archive import check_wheel
+from strop.hub.manifest import read_project
 from tests.sdk.cli.command import strop
+
+
+def test_a_summary_of_ones_own_is_written_as_it_is(tmp_path: Path) -> None:
+    summary = 'Say "back\\slash" — quoted'
+    written = strop("env", "init", "maze", "--summary", summary, "--json", cwd=tmp_path)
+
+    manifest = read_project(tmp_path / written.document["folder"])
+
+    assert manifest.summary == summary
 
 
 @pytest.mark.parametrize("template", ["single-turn", "tools"])

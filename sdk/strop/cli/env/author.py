@@ -33,7 +33,7 @@ class Template(StrEnum):
 
 @app.command(
     epilog=examples(
-        "strop env init word-count",
+        "strop env init word-count --summary 'Count the words of a text'",
         "strop env init treasure-hunt --template tools --folder environments/treasure_hunt",
     )
 )
@@ -48,12 +48,15 @@ def init(
     template: Annotated[
         Template, typer.Option("--template", help="What to start from.")
     ] = Template.SINGLE_TURN,
+    summary: Annotated[
+        str | None, typer.Option("--summary", help="What a model learns, in one line.")
+    ] = None,
     is_json: JsonOption = False,
 ) -> None:
     """Write a new environment that passes its check, builds and can be pushed."""
     from strop.scaffold import write_scaffold
 
-    written = write_scaffold(name, folder, template.value)
+    written = write_scaffold(name, folder, template.value, summary=summary)
     document = {
         "name": written.name,
         "folder": str(written.folder),
