@@ -1,7 +1,11 @@
 """Holes that a first design had: each stays closed."""
 
 import asyncio
+import errno
+import socket
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +37,46 @@ for _ in range(20):
 else:
     print("alone")
 """
+DATAGRAMS = """
+import ctypes, socket, sys, time
+libc = ctypes.CDLL(None)
+
+def turned():
+    end, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_{type})
+    other.close()
+    libc.connect(end.fileno(), bytes(16), 16)
+    end.settimeout(1.0)
+    return end
+
+try:
+    if sys.argv[1] == "receive":
+        with turned() as end:
+            end.bind("\\0strop-datagrams")
+            print("MET" if end.recv(64) else "alone")
+    else:
+        with turned() as end:
+            for _ in range(20):
+                try:
+                    end.sendto(b"hello", sys.argv[1].replace("@", "\\0"))
+                    print("MET")
+                    break
+                except ConnectionRefusedError:
+                    time.sleep(0.05)
+except OSError as error:
+    print("alone", error.errno)
+"""
+PAIRS = """
+import asyncio, socket
+one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+one.send(b"packet")
+print(other.recv(64))
+
+async def main():
+    child = await asyncio.create_subprocess_exec("/bin/echo", "hi", stdout=-1)
+    print(await child.communicate())
+
+asyncio.run(main())
+"""
 SHARED_MEMORY = """
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -45,6 +89,35 @@ async def test_runs_at_the_same_time_do_not_meet_in_abstract_sockets(backend: Ba
     results = await asyncio.gather(backend.run(LISTEN), backend.run(CONNECT))
 
     assert ["MET" in result.text for result in results] == [False, False]
+
+
+@pytest.mark.parametrize("type_name", ["DGRAM", "RAW", "SEQPACKET"])
+async def test_runs_at_the_same_time_do_not_meet_through_pairs_of_sockets(
+    backend: Backend, type_name: str
+) -> None:
+    code = DATAGRAMS.format(type=type_name)
+    pair = [backend.run(code, argv=[word]) for word in ("receive", "@strop-datagrams")]
+
+    assert ["MET" in result.text for result in await asyncio.gather(*pair)] == [False, False]
+
+
+async def test_a_datagram_socket_of_the_host_is_out_of_reach(backend: Backend) -> None:
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, 2) as log:
+        log.bind(f"{folder}/log")
+        log.setblocking(False)
+        Path(folder).chmod(0o755)
+        Path(folder, "log").chmod(0o777)
+        result = await backend.run(DATAGRAMS.format(type="DGRAM"), argv=[f"{folder}/log"])
+
+        assert result.text == f"alone {errno.EPERM}\n"
+        with pytest.raises(BlockingIOError):
+            log.recv(64)
+
+
+async def test_pairs_of_sockets_that_stay_pairs_work(backend: Backend) -> None:
+    result = await backend.run(PAIRS)
+
+    assert result.text == "b'packet'\n(b'hi\\n', None)\n", result.error_text
 
 
 @pytest.mark.parametrize("tier", NAMESPACED, ids=str)

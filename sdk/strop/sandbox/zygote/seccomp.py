@@ -14,7 +14,7 @@ use in a network namespace that has nothing but its own loopback."""
 
 _Instruction = tuple[int, int, int, int]
 
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
 _NUMBER, _ARCHITECTURE, _ARGUMENT_0, _ARGUMENT_1 = 0, 4, 16, 24
 _SET_MODE_FILTER, _FLAG_SPEC_ALLOW = 1, 4
@@ -24,6 +24,9 @@ _SAME_PARENT = 0x8000
 _X32_BIT = 0x40000000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
+_TYPE_BITS = 0xF
+_STREAM, _SEQPACKET = 1, 5
+"""Types of sockets whose pairs stay connected to each other for good."""
 
 # x86-64 and arm64 numbers; None where the machine has no such call.
 _REFUSED: dict[str, tuple[int | None, int | None]] = {
@@ -112,6 +115,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "mq_unlink": (241, 181),
 }
 _CLONE3 = 435
+_SOCKETPAIR = (53, 199)
 _MACHINES = {"x86_64": (0xC000003E, 56, 16, 41), "aarch64": (0xC00000B7, 220, 29, 198)}
 """Audit architecture, and the numbers of clone, ioctl and socket."""
 
@@ -156,6 +160,7 @@ def build(sockets: SocketPolicy, *, may_fork: bool = True) -> bytes:
     program += _when(ioctl, _refuse_values(_ARGUMENT_1, [_TIOCSTI, _TIOCLINUX]))
     families = [_AF_UNIX, _AF_INET, _AF_INET6] if sockets == "local" else []
     program += _when(socket, _allow_only(_ARGUMENT_0, families))
+    program += _when(_SOCKETPAIR[column], _pair_rule(sockets))
     program.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("HBBI", *instruction) for instruction in program)
 
@@ -212,6 +217,16 @@ def _refuse_values(offset: int, values: list[int]) -> list[_Instruction]:
     rule: list[_Instruction] = [(_LOAD, 0, 0, offset)]
     for value in values:
         rule += [(_EQUAL, 0, 1, value), (_RETURN, 0, 0, _REFUSE | errno.EPERM)]
+    return rule
+
+
+def _pair_rule(sockets: SocketPolicy) -> list[_Instruction]:
+    """Without a network, pairs of datagrams are refused: one of them can be turned elsewhere."""
+    rule = _allow_only(_ARGUMENT_0, [_AF_UNIX])
+    if sockets == "none":
+        refusal = (_RETURN, 0, 0, _REFUSE | errno.EPERM)
+        rule += [(_LOAD, 0, 0, _ARGUMENT_1), (_AND, 0, 0, _TYPE_BITS)]
+        rule += [(_EQUAL, 2, 0, _STREAM), (_EQUAL, 1, 0, _SEQPACKET), refusal]
     return rule
 
 
