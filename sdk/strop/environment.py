@@ -104,6 +104,8 @@ class Environment:
         self._servers = tuple(servers)
         self._connections: list[ToolConnection] = []
         self._system = () if system_prompt is None else (Message("system", system_prompt),)
+        # Read here: when rollouts are in flight, no further file may be allowed to be open.
+        _strop_version()
 
     async def setup(self) -> None:
         """Take what episodes share, such as an index; override as needed."""

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+from strop.descriptors import allow_open_files
 from strop.errors import StropError
 from strop.models.http.connection import Connection
 from strop.models.http.dialing import Dialer
@@ -58,6 +59,7 @@ class HttpPool:
         self._sweeper: asyncio.TimerHandle | None = None
         self._emptied = asyncio.Event()
         self._is_closed = False
+        self._allowed_count = self.limits.connection_count
 
     async def __aenter__(self) -> HttpPool:
         return self
@@ -177,6 +179,9 @@ class HttpPool:
             )
         self._loop, self._dialer = loop, Dialer(self._tls, self.limits.connect_s)
         self._hosts, self._connections, self._sweeper = {}, set(), None
+        # The other half is for files, programs and other pools: who finds no place waits.
+        most = max(1, allow_open_files() // 2)
+        self._allowed_count = min(self.limits.connection_count, most)
 
     async def _acquire(self, host: _Host, *, is_fresh: bool) -> Connection:
         while host.idle and not is_fresh:
@@ -184,7 +189,7 @@ class HttpPool:
             if connection.is_open:
                 return connection
             host.taken_count -= 1
-        if host.taken_count < self.limits.connection_count:
+        if host.taken_count < self._allowed_count:
             host.taken_count += 1
         else:
             connection_or_none = await self._wait_for_place(host)
