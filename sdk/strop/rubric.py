@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from strop.errors import RewardError, SandboxError, SettingsError
+from strop.errors import ModelAuthError, RewardError, SandboxError, SettingsError
 from strop.limits import limited
 from strop.replies import Replies
 from strop.reward_function import Reward, RewardFunction
@@ -76,7 +76,7 @@ class Rubric:
             if each.is_outside:
                 arguments.append(replies)
             values[each.name], fault = await self._run(each, arguments, threads)
-            failure = failure or fault
+            failure = _first_or_graver(failure, fault)
         for each in self._group:
             values[each.name] = _recorded(trajectory, each)
         scored = self._with_values(trajectory, values, failure)
@@ -104,7 +104,7 @@ class Rubric:
             for place, number in enumerate(numbers):
                 value, own = (_failed(each, fault), fault) if fault else _judged(each, number)
                 values[place][each.name] = value
-                failures[place] = failures[place] or own
+                failures[place] = _first_or_graver(failures[place], own)
         for place, index in enumerate(valid):
             members[index] = self._with_values(members[index], values[place], failures[place])
         return members
@@ -215,9 +215,17 @@ def _fault(each: Reward, error: BaseException, limit_s: float | None) -> Failure
         error = RewardError(f"`{each.name}` took longer than {limit_s} s.")
     elif isinstance(error, SandboxError):
         return failure_of(SandboxError(f"`{each.name}`: {error}"), error.boundary, text)
+    elif isinstance(error, ModelAuthError):
+        # Keeps its type, by which a run stops: no other attempt is let in by the judge either.
+        error = ModelAuthError(f"`{each.name}`: {error}")
     elif not isinstance(error, RewardError):
         error = RewardError(f"`{each.name}` raised {type(error).__name__}: {error}")
     return failure_of(error, "reward", text)
+
+
+def _first_or_graver(first: Failure | None, later: Failure | None) -> Failure | None:
+    is_graver = later is not None and later.type == ModelAuthError.__name__
+    return later if first is None or is_graver else first
 
 
 def _values(trajectory: Trajectory) -> dict[str, RewardValue]:

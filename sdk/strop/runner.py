@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from strop.attempt import Attempt
+from strop.descriptors import allow_open_files
 from strop.environment import Environment
 from strop.errors import ModelAuthError, RunStoppedError, SettingsError
 from strop.limits import spent_tokens
@@ -96,7 +97,6 @@ class _Budget:
         failure = trajectory.failure
         if failure is None:
             return
-        _check_access(trajectory)
         self._causes[f"{failure.type}: {failure.message}"] += 1
         failed = self._causes.total()
         limit = self._plan.max_failure_share * self._attempt_count
@@ -155,6 +155,7 @@ async def run(
     Raises:
         RunStoppedError: Authentication failed, or the failure budget is spent.
     """
+    allow_open_files()
     environment.allow_concurrency(plan.concurrency)
     work = _Work(environment, model, plan, on_trajectory, finished or Finished())
     if plan.group_size > 1:
@@ -210,7 +211,6 @@ class _Work:
             if self._plan.token_budget is not None:
                 self._token_count += spent_tokens(trajectory)
             if self._environment.has_group_rewards:
-                # What no other member will succeed at is to be made again, and not kept.
                 _check_access(trajectory)
                 if self.waiting is not None:
                     self.waiting.keep(trajectory)
@@ -240,18 +240,24 @@ class _Work:
             return
         del self._open_groups[group]
         whole = [_with_reference(member, task) for member in members]
-        for member in await self._environment.score_group(whole):
-            if member.attempt not in self._finished:
-                self._hand_over(member)
+        scored = await self._environment.score_group(whole)
+        missing = [member for member in scored if member.attempt not in self._finished]
+        for member in missing:
+            # Before any of their lines is written: they are compared anew when the run goes on.
+            _check_access(member)
+        for member in missing:
+            self._hand_over(member)
         if self.waiting is not None:
             self.waiting.drop(group)
 
     def _hand_over(self, trajectory: Trajectory) -> None:
+        _check_access(trajectory)
         self._on_trajectory(trajectory)
         self._budget.charge(trajectory)
 
 
 def _check_access(trajectory: Trajectory) -> None:
+    """Raise for what no other attempt will succeed at; it is made again when the run goes on."""
     failure = trajectory.failure
     if failure is not None and failure.type == ModelAuthError.__name__:
         raise RunStoppedError(f"No attempt can succeed: {failure.message}")
