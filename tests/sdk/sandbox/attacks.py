@@ -224,6 +224,26 @@ print("DONE" if pid > 0 else "REFUSED")
         refused,
     ),
     Attack(
+        "limits and priorities of other processes",
+        f"{TRY}import ctypes, os, resource, sys\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "def call(*arguments):\n"
+        "    if libc.syscall(*arguments) < 0: raise OSError(ctypes.get_errno(), '')\n"
+        "for pid in {1, os.getppid() or 1, *map(int, sys.argv[1:])}:\n"
+        "    for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU):\n"
+        "        attempt(lambda: resource.prlimit(pid, kind, (0, 0)))\n"
+        "    attempt(lambda: os.sched_setaffinity(pid, {0}))\n"
+        "    attempt(lambda: os.sched_setparam(pid, os.sched_param(0)))\n"
+        "    attempt(lambda: os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0)))\n"
+        "    attempt(lambda: call(314, pid, bytes([48]) + bytes(47), 0))\n"
+        "    attempt(lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))\n"
+        "    attempt(lambda: call(251, 1, pid, 3 << 13))\n"
+        "attempt(lambda: os.setpriority(os.PRIO_PGRP, 0, 19))\n"
+        "attempt(lambda: os.setpriority(os.PRIO_USER, 0, 19))\n"
+        "attempt(lambda: call(251, 3, 0, 3 << 13))",
+        lambda r: r.status == "ok" and refused(r),
+    ),
+    Attack(
         "tracing the parent",
         """
 import ctypes, os

@@ -53,6 +53,7 @@ async def test_an_attack_is_stopped(
     address = f"strop-canary-{bystander.pid}"
     arguments = {
         "killing another process of the user": [str(bystander.pid)],
+        "limits and priorities of other processes": [str(bystander.pid)],
         "looking at the host's processes": [str(bystander.pid)],
         "listing the host's temporary files": [canary.name],
         "writing a folder of the host": [str(canary)],

@@ -132,6 +132,41 @@ async def test_sandboxes_with_loopbacks_of_their_own_do_not_meet_either(tier: Ti
     assert ["MET" in result.text for result in itself] == [True, True]
 
 
+async def test_code_may_limit_and_slow_itself(backend: Backend) -> None:
+    code = """
+import os, resource, subprocess
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.prlimit(0, resource.RLIMIT_NOFILE, (20, 20))
+os.sched_setaffinity(0, os.sched_getaffinity(os.getpid()))
+os.nice(1)
+os.setpriority(os.PRIO_PROCESS, 0, 19)
+shell = "ulimit -n 15; nice -n 1 echo $(ulimit -n)"
+print(subprocess.run(["/bin/sh", "-c", shell], capture_output=True, text=True).stdout)
+"""
+    result = await backend.run(code)
+
+    assert (result.status, result.text) == ("ok", "15\n\n"), result.error_text
+
+
+async def test_limits_of_a_supervisor_are_out_of_reach(backend: Backend) -> None:
+    code = """
+import os, resource, time
+for pid in {os.getppid() or 1, 1}:
+    for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU):
+        try:
+            resource.prlimit(pid, kind, (0, 0))
+        except OSError as error:
+            print(error.errno)
+time.sleep(0.2)
+"""
+    results = [await backend.run(code), await backend.run(code, collect=["x"])]
+    results += await backend.run_many(code, [b"1", b"2"])
+    async with await backend.create(SandboxSpec(limits=TIGHT)) as sandbox:
+        results.append(await sandbox.run(code))
+
+    assert {result.status for result in results} == {"ok"}
+
+
 async def test_shared_memory_of_system_v_is_refused(backend: Backend) -> None:
     results = [await backend.run(SHARED_MEMORY.format(create=create)) for create in (True, False)]
 

@@ -36,6 +36,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "kcmp": (312, 272),
     "pidfd_getfd": (438, 438),
     "process_madvise": (440, 440),
+    "process_mrelease": (448, 448),
     "mount": (165, 40),
     "umount2": (166, 39),
     "pivot_root": (155, 41),
@@ -114,6 +115,16 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "mq_open": (240, 180),
     "mq_unlink": (241, 181),
 }
+# Their first argument names a process; only 0, the caller, may stand there.
+_ONLY_ITSELF: dict[str, tuple[int, int]] = {
+    "prlimit64": (302, 261),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+}
+# The first says what the second names: a process (setpriority, ioprio_set) or all of a user.
+_OF_ITSELF: dict[tuple[int, int], int] = {(141, 140): 0, (251, 30): 1}
 _CLONE3 = 435
 _SOCKETPAIR = (53, 199)
 _MACHINES = {"x86_64": (0xC000003E, 56, 16, 41), "aarch64": (0xC00000B7, 220, 29, 198)}
@@ -159,6 +170,11 @@ def build(sockets: SocketPolicy, *, may_fork: bool = True) -> bytes:
         program += _refuse_all([57, 58])
     program += _when(ioctl, _refuse_values(_ARGUMENT_1, [_TIOCSTI, _TIOCLINUX]))
     families = [_AF_UNIX, _AF_INET, _AF_INET6] if sockets == "local" else []
+    for row in _ONLY_ITSELF.values():
+        program += _when(row[column], _demand_all([(_ARGUMENT_0, 0)]))
+    for numbers, own_kind in _OF_ITSELF.items():
+        rule = _demand_all([(_ARGUMENT_0, own_kind), (_ARGUMENT_1, 0)])
+        program += _when(numbers[column], rule)
     program += _when(socket, _allow_only(_ARGUMENT_0, families))
     program += _when(_SOCKETPAIR[column], _pair_rule(sockets))
     program.append((_RETURN, 0, 0, _ALLOW))
@@ -217,6 +233,15 @@ def _refuse_values(offset: int, values: list[int]) -> list[_Instruction]:
     rule: list[_Instruction] = [(_LOAD, 0, 0, offset)]
     for value in values:
         rule += [(_EQUAL, 0, 1, value), (_RETURN, 0, 0, _REFUSE | errno.EPERM)]
+    return rule
+
+
+def _demand_all(wanted: list[tuple[int, int]]) -> list[_Instruction]:
+    """Refuse unless the low half of each argument, all that the kernel reads, is as wanted."""
+    rule: list[_Instruction] = []
+    for offset, value in wanted:
+        rule += [(_LOAD, 0, 0, offset), (_EQUAL, 1, 0, value)]
+        rule.append((_RETURN, 0, 0, _REFUSE | errno.EPERM))
     return rule
 
 
