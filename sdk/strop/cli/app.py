@@ -35,6 +35,10 @@ _SYSTEM_ADVICE: dict[int | None, str] = {
 }
 _EXIT_FAILED = 1
 _EXIT_INTERRUPTED = 130
+_SIGNALLED = {
+    _EXIT_INTERRUPTED: ("interrupted", "Interrupted."),
+    143: ("terminated", "Terminated."),
+}
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 _EPILOG = "Begin with `strop env init my-env`, or `strop login URL`."
 
@@ -97,7 +101,7 @@ def root(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code.
 
-    0: fine. 1: refused or failed. 2: used wrongly. 130: interrupted.
+    0: fine. 1: refused or failed. 2: used wrongly. 130: interrupted. 143: terminated.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = _show_warning
@@ -130,8 +134,8 @@ def _run(arguments: list[str]) -> int:
         return _refuse_usage(error, is_json=is_json)
     except Exception as error:  # noqa: BLE001 - the outermost boundary
         return _report(error, is_json=is_json)
-    if outcome == _EXIT_INTERRUPTED:
-        print_error("interrupted", "Interrupted.", is_json=is_json)
+    if outcome in _SIGNALLED:
+        print_error(*_SIGNALLED[outcome], is_json=is_json)
     return outcome if isinstance(outcome, int) else 0
 
 

@@ -8,6 +8,7 @@ import typer
 
 from strop.cli.options import JsonOption, SetOption, examples, read_settings
 from strop.cli.output import print_fields, print_message, print_result
+from strop.cli.termination import terminated_cleanly
 
 EXAMPLES = examples(
     "strop eval run math-env --model scripted:oracle -n 20",
@@ -137,12 +138,13 @@ def run(
         # With a file, the first argument is an override like the others.
         overrides, reference = [reference, *(overrides or [])], None
     chosen = _choose(config, reference, settings, overrides or [], flags)
-    try:
-        document = make_run(chosen, is_resumed=resume)
-    except KeyboardInterrupt:
-        if chosen.run.out is not None:
-            print_message(f"Finished attempts are in {chosen.run.out}. Go on with --resume.")
-        raise
+    with terminated_cleanly():
+        try:
+            document = make_run(chosen, is_resumed=resume)
+        except KeyboardInterrupt:
+            if chosen.run.out is not None:
+                print_message(f"Finished attempts are in {chosen.run.out}. Go on with --resume.")
+            raise
     print_result(_flat(document), is_json=is_json, show=lambda: _show(document))
 
 

@@ -185,7 +185,13 @@ def test_progress_is_plain_lines_without_a_terminal_and_one_live_line_on_one() -
 
 
 @pytest.mark.usefixtures("site")
-def test_an_interrupt_leaves_whole_lines_and_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "code", "told"),
+    [(signal.SIGINT, 130, "Interrupted."), (signal.SIGTERM, 143, "Terminated.")],
+)
+def test_an_interrupt_leaves_whole_lines_and_says_how_to_go_on(
+    number: signal.Signals, code: int, told: str, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     path = run_file(tmp_path, tasks=10**9, out=str(out))
     child = subprocess.Popen(
@@ -193,13 +199,53 @@ def test_an_interrupt_leaves_whole_lines_and_says_how_to_go_on(tmp_path: Path) -
     )
     lines = out / "trajectories.jsonl"
     _until(lambda: lines.exists() and lines.stat().st_size > 100_000)
-    child.send_signal(signal.SIGINT)
-    _, said = child.communicate(timeout=20)
+    child.send_signal(number)
+    _, said = child.communicate(timeout=60)
 
-    assert child.returncode == 130
+    assert child.returncode == code
     assert "Go on with --resume" in said
+    assert told in said
     kept = read_trajectories(lines)
     assert len({each.attempt for each in kept}) == len(kept) > 10
+
+
+AGENT = """
+    from strop import Environment, Task, reward
+    from strop.serve.intercept import AgentEpisode, Program
+
+    class Sleeper(AgentEpisode):
+        def program(self):
+            return Program(["sh", "-c", "touch begun; sleep 600"])
+
+    @reward(range=(0, 1), inline=True)
+    def is_there(trajectory):
+        return 1.0
+
+    def load_environment():
+        tasks = [Task(str(number), "wait") for number in range(4)]
+        return Environment(
+            tasks=tasks, rewards=[is_there], episode=Sleeper, oracle=lambda task: "x"
+        )
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_nothing_of_the_programs_of_agents(
+    number: signal.Signals, site: Path, tmp_path: Path
+) -> None:
+    (site / "first_env.py").write_text(textwrap.dedent(AGENT))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    child = subprocess.Popen(
+        [STROP, "eval", "run", "first-env"],
+        env=os.environ | {"TMPDIR": str(temporary)},
+        stderr=subprocess.DEVNULL,
+    )
+    _until(lambda: len(list(temporary.glob("strop-agent-*/begun"))) == 4)
+    child.send_signal(number)
+    child.wait(60)
+
+    assert [path.name for path in temporary.iterdir() if path.name.startswith("strop-")] == []
 
 
 @pytest.mark.slow
