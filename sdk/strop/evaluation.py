@@ -242,6 +242,7 @@ async def evaluate(
     is_resumed: bool = False,
     passing_reward: float = 1.0,
     on_trajectory: Callable[[Trajectory], None] | None = None,
+    on_finished: Callable[[Trajectory], None] | None = None,
     has_fsync: bool = False,
     has_reference: bool = True,
 ) -> Report:
@@ -255,6 +256,7 @@ async def evaluate(
         is_resumed: Whether attempts that `out` holds already are kept and not made again.
         passing_reward: From which reward on an attempt counts as passed, for pass@k.
         on_trajectory: Called with each trajectory as it ends, for progress.
+        on_finished: Called before with each that `out` holds already.
         has_fsync: Whether each line is on the disk before the next one: for power cuts.
         has_reference: Whether lines hold the tasks' references; without, answers stay secret.
 
@@ -270,6 +272,8 @@ async def evaluate(
         files = _Files(path, has_fsync=has_fsync, has_reference=has_reference)
         for trajectory in TrajectoryReader(path):
             tally.add(trajectory)
+            if on_finished is not None:
+                on_finished(trajectory)
             is_compared = environment.has_group_rewards
             finished.add(trajectory, group_size=plan.group_size, is_compared=is_compared)
         finished.waiting = files.waiting.read(finished.attempts)

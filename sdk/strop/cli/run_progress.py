@@ -32,7 +32,7 @@ class RunProgress:
         self._is_live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._started_at_s = time.monotonic()
         self._shown_at_s = self._started_at_s if not self._is_live else 0.0
-        self._made_count = self._failure_count = self._scored_count = 0
+        self._finished_count = self._made_count = self._failure_count = self._scored_count = 0
         self._reward_sum = 0.0
         self._usage = Usage()
 
@@ -40,23 +40,31 @@ class RunProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._is_live and self._made_count:
+        if self._is_live and self._made_count > self._finished_count:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
 
+    def add_finished(self, trajectory: "Trajectory") -> None:
+        """Count one that an earlier run made: it says nothing about the pace."""
+        self._finished_count += 1
+        self._count(trajectory)
+
     def add(self, trajectory: "Trajectory") -> None:
         """Count one, and show how far the run is when it is time."""
+        self._count(trajectory)
+        now = time.monotonic()
+        interval_s = _LIVE_INTERVAL_S if self._is_live else _PLAIN_INTERVAL_S
+        if now - self._shown_at_s >= interval_s or self._made_count == self._planned_count:
+            self._shown_at_s = now
+            self._show(now - self._started_at_s)
+
+    def _count(self, trajectory: "Trajectory") -> None:
         self._made_count += 1
         self._failure_count += trajectory.failure is not None
         self._usage = self._usage + trajectory.usage
         if trajectory.reward is not None:
             self._scored_count += 1
             self._reward_sum += trajectory.reward
-        now = time.monotonic()
-        interval_s = _LIVE_INTERVAL_S if self._is_live else _PLAIN_INTERVAL_S
-        if now - self._shown_at_s >= interval_s or self._made_count == self._planned_count:
-            self._shown_at_s = now
-            self._show(now - self._started_at_s)
 
     def _show(self, elapsed_s: float) -> None:
         line = self.line(elapsed_s)
@@ -80,9 +88,10 @@ class RunProgress:
         if cost is not None:
             parts.append(f"cost {cost:.2f}")
         parts.append(f"{_clock(elapsed_s)} gone")
-        if self._planned_count is not None and self._made_count:
+        own_count = self._made_count - self._finished_count
+        if self._planned_count is not None and own_count:
             left = max(0, self._planned_count - self._made_count)
-            parts.append(f"{_clock(elapsed_s / self._made_count * left)} left")
+            parts.append(f"{_clock(elapsed_s / own_count * left)} left")
         return ", ".join(parts)
 
 

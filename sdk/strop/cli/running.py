@@ -122,6 +122,7 @@ def _evaluate(
                 has_reference=run.run.references,
                 is_resumed=is_resumed,
                 on_trajectory=progress.add,
+                on_finished=progress.add_finished,
             )
         finally:
             for model in models.values():

@@ -160,6 +160,7 @@ def test_another_run_is_not_resumed_in_the_same_folder(tmp_path: Path) -> None:
         assert f"another {name}" in refused.error["message"]
     more = strop("eval", "run", "first-env", "-n", "8", "--out", out, "--resume", "--json")
     assert more.document["attempt_count"] == 8
+    assert "8/8 attempts" in more.stderr
 
 
 @pytest.mark.usefixtures("site")

@@ -119,6 +119,27 @@ def test_a_dumb_terminal_gets_plain_lines(
     assert "\033" not in capsys.readouterr().err
 
 
+def test_what_an_earlier_run_made_is_counted_and_not_taken_for_the_pace() -> None:
+    progress = RunProgress(10, FREE)
+    for _ in range(5):
+        progress.add_finished(with_reward(1.0))
+    progress.add(with_reward(0.0))
+
+    line = progress.line(5)
+
+    assert line.startswith("6/10 attempts, reward 0.833, 0 failed, ")
+    assert line.endswith("0:05 gone, 0:20 left")
+
+
+def test_a_resumed_run_ends_with_the_last_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with RunProgress(2, FREE) as progress:
+        progress.add_finished(with_reward(1.0))
+        assert capsys.readouterr().err == ""
+        progress.add(with_reward(1.0))
+
+    assert capsys.readouterr().err.startswith("2/2 attempts, ")
+
+
 def test_a_run_without_attempts_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with RunProgress(0, FREE):
         pass
