@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+from strop.errors import SettingsError
 from strop.sandbox.wire import Reply, Request
 
 MEBIBYTE = 1 << 20
@@ -47,7 +48,11 @@ class Level(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one run, with everything that it starts, may use."""
+    """What one run, with everything that it starts, may use.
+
+    Raises:
+        SettingsError: A limit is not above 0.
+    """
 
     wall_s: float = 10.0
     """From the first instruction on; waiting in a queue does not count."""
@@ -70,6 +75,18 @@ class Limits:
     address_space_bytes: int | None = None
     """Of each process. None: as much as `memory_bytes`; 0: no bound, for runtimes that reserve
     much more than they use (JavaScript, Java, Go)."""
+
+    def __post_init__(self) -> None:
+        wrong = [
+            f"{name}={value!r}"
+            for name, value in self.to_wire().items()
+            if not (value > 0 or (name == "address_space_bytes" and value == 0))
+        ]
+        if wrong:
+            raise SettingsError(
+                f"Limits of a sandbox must be above 0: {', '.join(wrong)}. Only "
+                "`address_space_bytes` may be 0, for no bound."
+            )
 
     def to_wire(self) -> dict[str, float]:
         """Give every limit as a plain number."""

@@ -1,9 +1,15 @@
 """Frames say exactly what was put into them."""
 
+import math
+from dataclasses import fields
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strop.sandbox import Limits
+from strop.errors import SettingsError
+from strop.sandbox import Limits, SandboxSpec
+from strop.sandbox.backends.agent import read_spec, write_spec
 from strop.sandbox.wire import HEADER, REQUEST, Request, pack_frame, pack_result, unpack_result
 
 BLOBS = st.binary(max_size=200)
@@ -49,3 +55,17 @@ def test_a_frame_has_a_tag_a_length_and_a_payload() -> None:
 def test_address_space_follows_memory_unless_it_is_set() -> None:
     assert Limits(memory_bytes=7).to_wire()["address_space_bytes"] == 7
     assert Limits(address_space_bytes=0).to_wire()["address_space_bytes"] == 0
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
+@pytest.mark.parametrize("value", [0, -1, math.nan])
+def test_a_limit_that_bounds_nothing_is_refused(name: str, value: float) -> None:
+    if (name, value) == ("address_space_bytes", 0):
+        return
+    spec = write_spec(SandboxSpec())
+    spec["limits"][name] = value
+
+    with pytest.raises(SettingsError, match=f"above 0.*{name}={value!r}"):
+        Limits(**{name: value})  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match=name):
+        read_spec(spec)
