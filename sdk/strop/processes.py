@@ -77,7 +77,8 @@ class Processes:
         return reply["value"]
 
     async def _exchange(self, worker: _Worker, request: dict[str, Any]) -> dict[str, Any]:
-        reply = await self._threads.call(worker.ask, request)
+        # A thread that waits for a process ends with that process.
+        reply = await self._threads.call_to_end(worker.ask, request)
         if "error" in reply:
             error = RewardError(reply["error"])
             error.add_note(reply["traceback"])

@@ -248,3 +248,22 @@ async def test_closing_twice_is_no_fault(threads: Threads) -> None:
     await threads.call(len, "")
     threads.close()
     threads.close()
+
+
+def test_a_traced_program_goes_on_while_a_left_call_blocks(tmp_path: Path) -> None:
+    program = tmp_path / "traced.py"
+    program.write_text(
+        "import asyncio, sys, time\n"
+        "from strop.threads import Threads\n"
+        "async def main():\n"
+        "    threads = Threads()\n"
+        "    call = asyncio.ensure_future(threads.call(time.sleep, 600))\n"
+        "    await asyncio.sleep(0.2)\n"
+        "    call.cancel()\n"
+        "    await asyncio.sleep(0.2)\n"
+        "    print('went on')\n"
+        "sys.settrace(lambda frame, event, argument: None)\n"
+        "asyncio.run(main())\n"
+    )
+    finished = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60)
+    assert finished.stdout == "went on\n", finished.stderr
