@@ -3,13 +3,19 @@
 import random
 from dataclasses import asdict
 from hashlib import sha256
+from pathlib import Path
 from shlex import quote
 from typing import Any, Literal
 
 from strop import Environment, Task
+from strop.config import cache_folder
+from strop.errors import SettingsError
+from strop.hub.index import fetch_sdist
 from strop.models.scripted import call
 from strop.sandbox import Limits, SandboxSpec
 from strop.sandboxed import sandbox_tools
+from strop.sandboxed.faults import Fault
+from strop.sandboxed.package import package_spec
 from strop.tools import Tool
 from swe_env.episode import (
     MiniSweAgentRepair,
@@ -19,8 +25,8 @@ from swe_env.episode import (
     run_tests,
     solved,
 )
-from swe_env.faults import Fault
 from swe_env.library import CaseLibrary, read_text
+from swe_env.package import PackageLibrary
 
 __all__ = ["load_environment"]
 
@@ -39,6 +45,10 @@ def load_environment(
     agent: Literal["tools", "mini-swe-agent"] = "tools",
     program: str = "mini",
     *,
+    source: Literal["own", "index"] = "own",
+    packages: tuple[str, ...] = (),
+    path: str | None = None,
+    fault_count: int = 20,
     seed: int = 0,
     max_turns: int = 40,
 ) -> Environment:
@@ -47,23 +57,36 @@ def load_environment(
     Args:
         agent: The model works with tools, or inside of mini-swe-agent.
         program: Where mini-swe-agent's command is, in an environment of its own if need be.
-        seed: Of the order of the tasks.
+        source: Libraries of this package, or source distributions of others.
+        packages: Such as ``toolz==1.0.0``, from the index that pip is set to.
+        path: A source distribution that is here already.
+        fault_count: Faults of each of these, at most.
+        seed: Of the order of the tasks, and of the faults that are sought in packages.
         max_turns: Completions of an attempt.
     """
-    libraries = {name: CaseLibrary(name) for name in NAMES}
+    if (source == "index") != bool(packages or path):
+        raise SettingsError('source="index" goes with packages=("name==version",) or path="….gz".')
+    libraries: dict[str, Any] = {name: CaseLibrary(name) for name in NAMES}
+    if source == "index":
+        files = [fetch_sdist(each, cache_folder() / "sdists") for each in packages]
+        files += [Path(path)] if path else []
+        found = [PackageLibrary(file, fault_count, seed) for file in files]
+        libraries = {library.name: library for library in found}
     base = Repair if agent == "tools" else MiniSweAgentRepair
     episode = type(base.__name__, (base,), {"libraries": libraries, "command": program})
     tools = sandbox_tools("bash", "view_file", "write_file", "edit_file")
     tools.append(Tool("run_tests", run_tests))
-    return RepairEnvironment(
+    environment = RepairEnvironment(
         tasks=_tasks(libraries, seed),
         rewards=[solved, repaired],
         episode=episode,
         tools=tools if agent == "tools" else [],
         max_turns=max_turns,
-        spec=_SPEC,
+        spec=package_spec() if source == "index" else _SPEC,
         oracle=lambda task: _repair(libraries, task, agent),
     )
+    environment.packages = [name for each in libraries.values() for name in each.modules]
+    return environment
 
 
 def _tasks(libraries: dict[str, Any], seed: int) -> dict[str, list[Task]]:
@@ -80,12 +103,11 @@ def _tasks(libraries: dict[str, Any], seed: int) -> dict[str, list[Task]]:
                 splits["eval" if is_eval else "train"].append(task)
     for tasks in splits.values():
         random.Random(seed).shuffle(tasks)  # noqa: S311 - an order, not a secret
-    return splits
+    return {split: tasks for split, tasks in splits.items() if tasks}
 
 
 def _task(library: Any, index: int, fault: Fault) -> Task:
-    visible = [test for test in fault.failing if library.is_visible(test)]
-    told = [library.tell(test, fault.failing[test]) for test in visible[:_TOLD_COUNT]]
+    told = library.told(fault)[:_TOLD_COUNT]
     pieces = {"name": library.name, "failing": "\n".join(told), "command": library.command}
     reference: Any = {"library": library.name, "fault": asdict(fault)}
     metadata: Any = {"library": library.name, "failing_count": len(fault.failing)}

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
@@ -11,8 +11,8 @@ from strop.errors import SettingsError
 from strop.sandbox.archive import pack_files, read_files
 from strop.sandbox.repository import ROOT
 from strop.sandboxed import SandboxEnvironment, SandboxEpisode
+from strop.sandboxed.faults import Fault
 from strop.serve.intercept.mini_swe_agent import MiniSweAgentEpisode
-from swe_env.faults import Fault
 from swe_env.library import DATA
 
 _PROTECTED = re.compile(
@@ -20,6 +20,14 @@ _PROTECTED = re.compile(
     r"|^(run_tests\.py|setup\.\w+|tox\.ini|pytest\.ini|pyproject\.toml)$|\.pth$"
 )
 """Files of a repository that are never taken from whoever worked on it."""
+
+_LOOK = """
+import importlib.util, os, sys
+sys.path = [path for path in sys.path if path]
+found = [path for path in sys.argv[1:2] if os.path.exists(path)]
+found += filter(importlib.util.find_spec, sys.argv[2:])
+print(*found or ["nothing"])
+"""
 
 
 class Repair(SandboxEpisode):
@@ -37,9 +45,7 @@ class Repair(SandboxEpisode):
     @property
     def source(self) -> bytes:
         """The library with its fault, and the tests that may be seen."""
-        files = {**self.library.others(), **self.library.sources}
-        files[self.fault.path] = self.fault.applied(files[self.fault.path])
-        return pack_files({path: text.encode() for path, text in files.items()})
+        return pack_files(self.library.shown(self.fault))
 
     async def score(self, queue_s: float = 0.0) -> Trajectory:
         """Judge what was left in the sandbox, then score."""
@@ -50,7 +56,8 @@ class Repair(SandboxEpisode):
         except StropError as error:
             self.fail(error)
         else:
-            broken, seen = self.fault.failing, sum(map(self.library.is_visible, failing))
+            broken = self.fault.failing
+            seen = sum(self.library.is_visible(test, self.fault) for test in failing)
             self.outcome.update(
                 solved=not failing,
                 repaired=1 - len(broken.keys() & failing.keys()) / len(broken),
@@ -84,14 +91,20 @@ async def run_tests(episode: Repair) -> str:
 class RepairEnvironment(SandboxEnvironment):
     """Refuses to open where a sandbox would show this package, and with it every solution."""
 
+    packages: Sequence[str] = ()
+    """Names of modules that no sandbox may have."""
+
     async def setup(self) -> None:
-        """Open the backend, and look for this package from within."""
+        """Open the backend, and look for solutions from within."""
         await super().setup()
-        if (await self.backend.exec(["test", "-e", str(DATA)])).is_ok:
+        packages: Any = self.packages
+        looked = await self.backend.exec(["python3", "-c", _LOOK, str(DATA), *packages])
+        if looked.text.split() != ["nothing"]:
             await self.close()
             raise SettingsError(
-                f"The sandbox shows {DATA}, where the solutions are: this package is installed "
-                "beside the interpreter's own modules. Install it into a virtual environment."
+                f"The sandbox shows {looked.text.strip()}, where solutions are: this package, or "
+                "the one to be repaired, is installed beside the interpreter's own modules. "
+                "Install it into a virtual environment."
             )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from strop.sandbox import Backend, Limits
-from swe_env.faults import Fault
+from strop.sandboxed.faults import Fault
 
 DATA = Path(__file__).with_name("data")
 LIMITS = Limits(wall_s=60.0, cpu_s=15.0)
@@ -26,6 +26,7 @@ class CaseLibrary:
 
     command = "python3 run_tests.py"
     isolation = "separate"
+    modules = ()
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -42,9 +43,14 @@ class CaseLibrary:
         """Those that are known to show."""
         return [Fault(**fault) for fault in self.record["faults"]]
 
-    def is_visible(self, test: str) -> bool:
+    def is_visible(self, test: str, _fault: Fault | None = None) -> bool:
         """Whether the model sees a test."""
         return int(test) % 3 == 0
+
+    def told(self, fault: Fault) -> list[str]:
+        """What an issue may tell of a fault."""
+        seen = filter(self.is_visible, fault.failing)
+        return [self.tell(test, fault.failing[test]) for test in seen]
 
     def tell(self, test: str, got: str) -> str:
         """What is wrong, as a line of an issue."""
@@ -66,6 +72,12 @@ class CaseLibrary:
             "run_tests.py": read_text("run_tests.txt"),
             f"tests/test_{self.name}.py": made,
         }
+
+    def shown(self, fault: Fault) -> dict[str, bytes]:
+        """The library with a fault, and the tests that may be seen."""
+        files = {**self.others(), **self.sources}
+        files[fault.path] = fault.applied(files[fault.path])
+        return {path: text.encode() for path, text in files.items()}
 
     async def values(self, backend: Backend, sources: Mapping[str, bytes]) -> list[str]:
         """What the cases give; nothing where the library ends or hangs."""

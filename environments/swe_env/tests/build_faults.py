@@ -9,10 +9,10 @@ from dataclasses import asdict
 from typing import Any
 
 from swe_env import NAMES
-from swe_env.faults import Fault, possible_faults
 from swe_env.library import DATA, CaseLibrary
 
 from strop.sandbox import Backend, open_backend
+from strop.sandboxed.faults import Fault, possible_faults
 
 MOST = 40
 """Faults of one library."""

@@ -6,10 +6,10 @@ import json
 import pytest
 from build_faults import MOST, is_telling, record_of
 from swe_env import NAMES
-from swe_env.faults import possible_faults
 from swe_env.library import DATA, CaseLibrary
 
 from strop.sandbox import open_backend
+from strop.sandboxed.faults import possible_faults
 
 SOURCE = '''"""Text."""
 def f(a, b=True):

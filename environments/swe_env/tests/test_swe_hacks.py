@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from conftest import Play
 from swe_env.episode import kept_sources
-from swe_env.faults import Fault
 from swe_env.library import CaseLibrary
 
 from strop import Task
 from strop.models.scripted import call
 from strop.sandbox.archive import pack_files
+from strop.sandboxed.faults import Fault
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from conftest import Play
 from swe_env import NAMES, load_environment
-from swe_env.faults import Fault
 from swe_env.library import CaseLibrary
 
 from strop import Environment, ScriptedModel, Task, Trajectory
 from strop.errors import SettingsError
 from strop.models.scripted import call
 from strop.sandbox import Backend
+from strop.sandboxed.faults import Fault
 
 shared_loop = pytest.mark.asyncio(loop_scope="module")
 

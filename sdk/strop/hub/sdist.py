@@ -67,6 +67,24 @@ def check_sdist(
     return SdistFacts(filename, found[0], str(version), raw, raw.get("requires_python") or None)
 
 
+def read_sdist(path: Path, *, limits: Limits = DEFAULT_LIMITS) -> dict[str, bytes]:
+    """The regular files of an accepted source distribution, by their paths in its top folder.
+
+    Nothing is written, and nothing in it runs; links are left out.
+
+    Raises:
+        PackageError: The message names rule and member.
+    """
+    check_sdist(path, limits=limits)
+    files = {}
+    with path.open("rb") as stream:
+        archive = SdistTar(stream, path.name, limits)
+        for member in archive.members():
+            if member.isfile():
+                files[member.name.partition("/")[2]] = archive.read(member)
+    return files
+
+
 def _parse_filename(filename: str) -> tuple[str, Version]:
     check_name(filename, "the source distribution's file name")
     if not filename.endswith(SUFFIX):

@@ -1,4 +1,4 @@
-"""Faults: small changes of a syntax tree, each a piece of source that takes another's place."""
+"""Faults: small changes of a syntax tree, each a piece of source for another (step: author)."""
 
 import ast
 from collections.abc import Iterator
