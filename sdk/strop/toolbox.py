@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from itertools import groupby
+from typing import Any
 
 from strop.errors import ToolError
 from strop.limits import limited
@@ -48,20 +51,28 @@ class Toolbox:
         doubled = _doubled_ids(calls)
         messages: list[Message] = []
         end: End | None = None
-        # One after the other: the calls share the episode's state.
-        for call in calls:
+
+        async def run(call: ToolCall) -> str | End:
             try:
                 found = self._find(call, seat, is_doubled=call.id in doubled)
                 async with limited(limit_s):
-                    answer = await found.call(owner, call.arguments, threads)
+                    return await found.call(owner, call.arguments, threads)
             except TimeoutError:
-                answer = f"Error: `{call.name}` took longer than {limit_s} s and was left."
+                return f"Error: `{call.name}` took longer than {limit_s} s and was left."
             except ToolError as error:
-                answer = f"Error: {error}"
-            if isinstance(answer, End):
-                end, answer = answer, answer.message or ""
-            messages.append(Message("tool", answer, tool_call_id=call.id, name=call.name))
+                return f"Error: {error}"
+
+        # One after the other unless their author allows more: the calls share the episode's state.
+        for is_parallel, together in groupby(calls, self._is_parallel):
+            for call, answer in await _answers(run, list(together), is_parallel=is_parallel):
+                if isinstance(answer, End):
+                    end, answer = answer, answer.message or ""
+                messages.append(Message("tool", answer, tool_call_id=call.id, name=call.name))
         return messages, end
+
+    def _is_parallel(self, call: ToolCall) -> bool:
+        found = self._tools.get(call.name)
+        return isinstance(found, Tool) and found.options.is_parallel
 
     def _find(self, call: ToolCall, seat: str, *, is_doubled: bool) -> ToolLike:
         if is_doubled:
@@ -71,6 +82,25 @@ class Toolbox:
             names = ", ".join(spec.name for spec in self.specs(seat))
             raise ToolError(f"There is no tool {call.name!r}. Use: {names}.")
         return found
+
+
+async def _answers(
+    run: Callable[[ToolCall], Coroutine[Any, Any, str | End]],
+    calls: list[ToolCall],
+    *,
+    is_parallel: bool,
+) -> list[tuple[ToolCall, str | End]]:
+    if not is_parallel or len(calls) == 1:
+        return [(call, await run(call)) for call in calls]
+    # All of them end before a fault goes on, so that none outlives its turn, and of several
+    # faults it is always the one of the first call.
+    outcomes = await asyncio.gather(*map(run, calls), return_exceptions=True)
+    answers: list[tuple[ToolCall, str | End]] = []
+    for call, outcome in zip(calls, outcomes, strict=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
+        answers.append((call, outcome))
+    return answers
 
 
 def _doubled_ids(calls: tuple[ToolCall, ...]) -> set[str]:

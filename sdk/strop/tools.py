@@ -31,6 +31,8 @@ class ToolOptions:
     errors: tuple[type[Exception], ...] = ()
     seats: tuple[str, ...] = ()
     """Who may call it; none named is everybody."""
+    is_parallel: bool = False
+    """Whether calls in one turn may run at the same time."""
 
 
 @overload
@@ -41,6 +43,7 @@ def tool(
     inline: bool = False,
     errors: tuple[type[Exception], ...] = (),
     seats: tuple[str, ...] = (),
+    parallel: bool = False,
 ) -> Callable[[Function], Function]: ...
 def tool(
     function: Function | None = None,
@@ -49,6 +52,7 @@ def tool(
     inline: bool = False,
     errors: tuple[type[Exception], ...] = (),
     seats: tuple[str, ...] = (),
+    parallel: bool = False,
 ) -> Function | Callable[[Function], Function]:
     """Mark a method of an episode, or a function, as a tool.
 
@@ -61,10 +65,12 @@ def tool(
         errors: Errors besides `ToolError` whose message goes to the model; any other error is
             the author's and fails the attempt.
         seats: Who may call it, where an episode has several seats; none named is everybody.
+        parallel: Calls of one turn that stand together run at the same time: only for what leaves
+            the episode's state alone. Their answers keep the order of the calls.
     """
 
     def mark(marked: Function) -> Function:
-        setattr(marked, _MARK, ToolOptions(inline, errors, seats))
+        setattr(marked, _MARK, ToolOptions(inline, errors, seats, parallel))
         return marked
 
     return mark if function is None else mark(function)
