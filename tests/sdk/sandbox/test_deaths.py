@@ -17,9 +17,11 @@ from pathlib import Path
 import pytest
 
 from strop.errors import SandboxError
-from strop.sandbox import Backend, Level, SandboxSpec
+from strop.sandbox import Backend, Level, Profile, SandboxSpec
+from strop.sandbox.wire import Request
 from strop.sandbox.zygote import meter
 from tests.sdk.sandbox.conftest import (
+    MIB,
     NAMESPACED,
     POOL,
     SYSTEM_PYTHON,
@@ -84,6 +86,37 @@ async def test_a_cancelled_run_ends_at_once_with_all_its_processes(backend: Back
     with pytest.raises(asyncio.CancelledError):
         await run
     await wait_for_idle(backend, most_s=2.0)
+
+
+SPIN = b"""
+import ctypes, os
+ctypes.CDLL(None).prctl(15, b"spinning", 0, 0, 0)
+for _ in range(40):
+    os.write(1, bytes(65536))
+while True:
+    pass
+"""
+
+
+async def test_code_past_its_limit_ends_though_the_client_reads_nothing(backend: Backend) -> None:
+    limits = replace(TIGHT, wall_s=2.0, cpu_s=60.0, output_bytes=4 * MIB)
+    with contextlib.closing(await backend._transport.open_run(Profile())) as channel:
+        await channel.send(Request("python", limits.to_wire(), code=SPIN).pack())
+        stub = stub_pids(backend)[0]
+        assert await _until(lambda: bool(_spinning(stub)), most_s=30.0)
+
+        assert await _until(lambda: not _spinning(stub), most_s=30.0)
+
+
+def _spinning(stub: int) -> list[int]:
+    return [pid for pid in _busy_pids(stub) if _name_of(pid) == "spinning"]
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 async def test_a_stopped_sandbox_takes_its_jobs_along(backend: Backend) -> None:
@@ -203,6 +236,49 @@ async def test_a_watcher_that_ran_out_of_descriptors_works_on(tier: Tier) -> Non
         results = [await backend.run("print(1)") for _ in range(3 * POOL)]
 
         assert [result.text for result in results] == ["1\n"] * 3 * POOL
+
+
+@pytest.mark.parametrize("tier", [t for t in NAMESPACED if t.user is None], ids=str)
+async def test_a_watcher_takes_all_descriptors_that_it_may_have_and_says_when_it_lacks_some(
+    tier: Tier,
+) -> None:
+    own = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (own[1] - 1, own[1]))
+    try:
+        async with await open_tier(tier, concurrency=5 * POOL) as backend:
+            inside = "import resource\nprint(*resource.getrlimit(resource.RLIMIT_NOFILE))"
+            assert (await backend.run(inside)).text == "256 256\n"
+            watcher = _zygote_of(stub_pids(backend)[0])
+            before = resource.prlimit(watcher, resource.RLIMIT_NOFILE)
+            full = functools.partial(_has_children, watcher, 1 + 2 * POOL)
+            assert before == (own[1], own[1])
+            assert await _until(full, most_s=30.0)
+            open_count = max(map(int, os.listdir(f"/proc/{watcher}/fd"))) + 1
+            # Some calls come through, sandboxes that are to replace those taken do not.
+            resource.prlimit(watcher, resource.RLIMIT_NOFILE, (open_count + 4, before[1]))
+            runs = [backend.run("import time\ntime.sleep(0.5)") for _ in range(5 * POOL)]
+            found = await asyncio.gather(*runs, return_exceptions=True)
+
+        told = [str(error) for error in found if isinstance(error, SandboxError)]
+        assert any("Too many open files" in text and "ulimit -Hn" in text for text in told), told
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, own)
+
+
+@pytest.mark.parametrize("hard", [60, 4000])
+async def test_the_pool_is_no_larger_than_descriptors_allow(hard: int) -> None:
+    code = (
+        "import os, resource\n"
+        "os.cpu_count = lambda: 100\n"
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({hard}, {hard}))\n"
+        "from strop.sandbox.backends.local import LocalTransport\n"
+        "print(LocalTransport('zygote-userns')._interpreter.pool_size)"
+    )
+    child = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert int(child.stdout) == hard // 20
 
 
 @pytest.mark.parametrize("tier", NAMESPACED, ids=str)

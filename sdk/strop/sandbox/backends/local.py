@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import socket
 from typing import Literal, TypeAlias
 
@@ -27,6 +28,8 @@ _TIERS: dict[TierName, Tier] = {
 }
 _MOST_ZYGOTES = 8
 _ROOM_S = 30.0
+_DESCRIPTORS_OF_ONE = 20
+"""Room for a sandbox that is ready, and for those that are at work besides."""
 
 
 class LocalTransport:
@@ -46,10 +49,11 @@ class LocalTransport:
             tier: Which mechanism keeps code apart.
             python: Interpreter that code runs in. None: this one.
             user: Only as root: run the zygote, too, as this user.
-            pool_size: Sandboxes that are ready at any time. None: twice the cores.
+            pool_size: Sandboxes that are ready at any time. None: twice the cores, as far as the
+                hard limit of open files allows.
         """
         self.name: str = tier
-        size = pool_size if pool_size is not None else 2 * (os.cpu_count() or 1)
+        size = pool_size if pool_size is not None else _default_pool_size()
         python = python or default_python()
         self._interpreter = Interpreter(_TIERS[tier], python, user, size)
         self._zygotes: dict[Profile, Zygote] = {}
@@ -203,3 +207,11 @@ class LocalRoom:
 
 def _release(zygote: Zygote) -> None:
     zygote.use_count -= 1
+
+
+def _default_pool_size() -> int:
+    wanted = 2 * (os.cpu_count() or 1)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        return wanted
+    return max(1, min(wanted, hard // _DESCRIPTORS_OF_ONE))

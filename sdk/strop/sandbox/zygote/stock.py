@@ -72,10 +72,15 @@ class Prepared:
         self.pid = -1
         return status, used
 
+    def kill(self) -> None:
+        """Kill all in it."""
+        if self.first > 0:
+            os.kill(self.first, signal.SIGKILL)
+
     def end(self) -> None:
         """Kill all in it, and wait until it is gone."""
         if self.first > 0:
-            os.kill(self.first, signal.SIGKILL)
+            self.kill()
             if self.pid > 0:
                 # The first process waits for all others, and this one is not its to bury.
                 os.waitpid(self.pid, 0)

@@ -4,7 +4,9 @@ It lives as long as the zygote and sees the requests of all runs, which is why n
 trusted is ever forked from it: code runs in forks of the zygote, which sees no request.
 """
 
+import errno
 import os
+import resource
 import select
 import signal
 import socket
@@ -23,6 +25,7 @@ from strop.sandbox.zygote.worker import DEFAULT_BOX, ROOM, RUN
 _MOST_AT_ONCE = 64
 _LARGEST_MESSAGE_BYTES = 1 << 16
 _KILLED = int(signal.SIGKILL)
+_TOO_MANY = "Raise `ulimit -Hn`, or choose a smaller pool or concurrency."
 
 
 def serve(calls: socket.socket, alive_fd: int, ground: Ground, size: int) -> NoReturn:
@@ -43,6 +46,7 @@ def serve(calls: socket.socket, alive_fd: int, ground: Ground, size: int) -> NoR
     zygote_end = os.pidfd_open(zygote)
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
     linux.keep_one_heap()
+    _raise_descriptor_limit()
     stock = Stock(near, calls, ground, size)
     stock.fill()
     # Each takes calls itself, so that none is handed from thread to thread.
@@ -52,16 +56,33 @@ def serve(calls: socket.socket, alive_fd: int, ground: Ground, size: int) -> NoR
     os._exit(0)
 
 
+def _raise_descriptor_limit() -> None:
+    """Allow this process all that it may have; runs are forks of the zygote, and set their own."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def _take_calls(calls: socket.socket, stock: Stock) -> NoReturn:
     while True:
         message, fds, _, _ = socket.recv_fds(calls, _LARGEST_MESSAGE_BYTES, 1)
         if not message:
             os._exit(0)
         try:
+            if not fds:
+                raise OSError(errno.EMFILE, _TOO_MANY)
             with socket.socket(fileno=fds[0]) as job:
-                _answer(message, job, stock)
+                _answer_or_tell(message, job, stock)
         except BaseException as error:  # noqa: BLE001 - one run's trouble must not end others
             os.write(2, f"sandbox watcher: {error!r}\n".encode())
+
+
+def _answer_or_tell(message: bytes, job: socket.socket, stock: Stock) -> None:
+    try:
+        _answer(message, job, stock)
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            supervisor.send(job, pack_result(RESULT, {"trouble": f"{error}. {_TOO_MANY}"}, []))
+        raise
 
 
 def _answer(message: bytes, job: socket.socket, stock: Stock) -> None:
@@ -102,21 +123,27 @@ def _watch(job: socket.socket, prepared: Prepared, request: Request) -> None:
         send_signal=lambda _: None,
     )
     prepared.stdin_fd = -1
-    watch.run()
+    try:
+        watch.run()
+    finally:
+        watch.close()
     wall_s = watch.wall_s
-    watch.close()
     if watch.ended_by == "client":
         return
     _report(job, prepared, watch, wall_s)
 
 
 def _report(job: socket.socket, prepared: Prepared, watch: Watch, wall_s: float) -> None:
+    """Kill what is left of the run, then tell: a client may take long to read."""
     status, cpu_s, peak_bytes = _KILLED, watch.cpu_s, watch.peak_bytes
-    if watch.ended_by is None:
+    if watch.ended_by is not None:
+        prepared.kill()
+    else:
         status, used = prepared.reap()
         if status == _KILLED and prepared.has_lost_first:
             # Not the code's doing: the socket closes without a word, which is a fault of ours.
             return
+        prepared.kill()
         cpu_s = used.ru_utime + used.ru_stime
         peak_bytes = max(peak_bytes, used.ru_maxrss * 1024)
     head = supervisor.report(watch, status, prepared.box_fd if status else None)
