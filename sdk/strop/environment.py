@@ -88,8 +88,7 @@ class Environment:
         self.rubric = Rubric(rewards, time_limits.reward_s)
         self.tools = tuple(_as_tool(each) for each in tools)
         """Offered by every episode; those of shared servers come when the environment opens."""
-        self.max_turns = max_turns
-        self.max_tokens = max_tokens
+        self.max_turns, self.max_tokens = max_turns, max_tokens
         self.time_limits = time_limits
         self.stop_when = tuple(stop_when)
         self.oracle = oracle
@@ -100,12 +99,9 @@ class Environment:
         self.threads = Threads()
         """Where the `def` rewards and tools of this environment run."""
         self._episode = _checked(episode, self.rubric)
-        self._own_tools = self.tools
-        self._servers = tuple(servers)
+        self._own_tools, self._servers = self.tools, tuple(servers)
         self._connections: list[ToolConnection] = []
         self._system = () if system_prompt is None else (Message("system", system_prompt),)
-        # Read here: when rollouts are in flight, no further file may be allowed to be open.
-        _strop_version()
 
     async def setup(self) -> None:
         """Take what episodes share, such as an index; override as needed."""
@@ -176,6 +172,8 @@ class Environment:
             task: One of this environment's tasks, or any that suits it.
             attempt: Its identity, from which the seeds follow; by default that of run seed 0.
         """
+        # Read before any attempt is in flight: then no further file may be allowed to be open.
+        _strop_version()
         return self._episode(self, task, attempt or self.attempt(task))
 
     async def rollout(

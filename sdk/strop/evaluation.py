@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -264,16 +264,12 @@ async def evaluate(
         TrajectoryFileError: `out` holds results and the run is not a resumed one.
         RunStoppedError: Authentication failed, or the failure budget is spent.
     """
-    tally = Tally(plan.group_size, passing_reward)
-    finished = Finished()
-    files = None
+    tally, finished, files = Tally(plan.group_size, passing_reward), Finished(), None
     if out is not None:
         path = _output_path(out, is_resumed=is_resumed)
         files = _Files(path, has_fsync=has_fsync, has_reference=has_reference)
-        for trajectory in TrajectoryReader(path):
+        for trajectory in _finished_lines(path, on_finished):
             tally.add(trajectory)
-            if on_finished is not None:
-                on_finished(trajectory)
             is_compared = environment.has_group_rewards
             finished.add(trajectory, group_size=plan.group_size, is_compared=is_compared)
         finished.waiting = files.waiting.read(finished.attempts)
@@ -295,6 +291,15 @@ async def evaluate(
         if files is not None:
             files.close()
     return tally.report()
+
+
+def _finished_lines(
+    path: Path, on_finished: Callable[[Trajectory], None] | None
+) -> Iterator[Trajectory]:
+    for trajectory in TrajectoryReader(path):
+        if on_finished is not None:
+            on_finished(trajectory)
+        yield trajectory
 
 
 class _Files:

@@ -111,8 +111,6 @@ def run(
     is_json: JsonOption = False,
 ) -> None:
     """Run a model on installed environments; nothing is ever installed."""
-    from strop.cli.running import make_run
-
     flags: dict[str, dict[str, Any]] = {
         "model": {
             "name": model,
@@ -138,14 +136,20 @@ def run(
         # With a file, the first argument is an override like the others.
         overrides, reference = [reference, *(overrides or [])], None
     chosen = _choose(config, reference, settings, overrides or [], flags)
+    document = _make(chosen, is_resumed=resume)
+    print_result(_flat(document), is_json=is_json, show=lambda: _show(document))
+
+
+def _make(chosen: Any, *, is_resumed: bool) -> dict[str, Any]:
+    from strop.cli.running import make_run
+
     with terminated_cleanly():
         try:
-            document = make_run(chosen, is_resumed=resume)
+            return make_run(chosen, is_resumed=is_resumed)
         except KeyboardInterrupt:
             if chosen.run.out is not None:
                 print_message(f"Finished attempts are in {chosen.run.out}. Go on with --resume.")
             raise
-    print_result(_flat(document), is_json=is_json, show=lambda: _show(document))
 
 
 def _choose(
