@@ -6,6 +6,7 @@ StropError
 ├── EnvironmentLoadError     an environment's entry point is missing, broken or ambiguous
 ├── EpisodeUseError          an episode was driven in a way that it does not allow
 ├── ToolError                raised by a tool: the model is told, the rollout goes on
+├── SpoiledWorkspaceError    code left its sandbox so that nothing can be taken out; scored as 0
 ├── BoundaryError            a fault behind a boundary; becomes a trajectory's failure
 │   ├── EnvironmentFaultError    author code: setup, tools' machinery, ``respond``, ``close``
 │   │   └── EnvironmentLostError     whoever serves the environment is gone, or forgot the episode
@@ -62,6 +63,14 @@ class EpisodeUseError(StropError, RuntimeError):
 
 class ToolError(StropError):
     """Raised by a tool's author: the message goes to the model and the rollout goes on."""
+
+
+class SpoiledWorkspaceError(StropError):
+    """Code left its files so that they cannot be taken out of its sandbox.
+
+    The code is to blame: no `SandboxError`, so that an environment scores it as no solution rather
+    than excuse the attempt.
+    """
 
 
 class BoundaryError(StropError):

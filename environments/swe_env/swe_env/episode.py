@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
 from strop import StropError, Trajectory, reward
-from strop.errors import SettingsError
+from strop.errors import SettingsError, SpoiledWorkspaceError
 from strop.sandbox.archive import pack_files, read_files
 from strop.sandbox.repository import ROOT
 from strop.sandboxed import SandboxEnvironment, SandboxEpisode
@@ -53,6 +53,9 @@ class Repair(SandboxEpisode):
             archive = await self.workspace.sandbox.snapshot(ROOT)
             sources = await asyncio.to_thread(kept_sources, archive, self.library.sources)
             failing = await self.library.failing(self.backend, sources)
+        except SpoiledWorkspaceError as error:
+            # Whoever works there did this, and has not repaired anything.
+            self.outcome["spoiled"] = str(error)
         except StropError as error:
             self.fail(error)
         else:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from strop.errors import SandboxError
+from strop.errors import SandboxError, SpoiledWorkspaceError
 from strop.sandbox.base import MEBIBYTE, ExecResult, Limits, Profile, SandboxSpec
 from strop.sandbox.client import Backend
 from strop.sandbox.junit import JUnitError, TestOutcome, read_junit
@@ -95,23 +95,25 @@ class Repository:
         """Give all changes since the base, new files too, in git's binary form.
 
         Raises:
-            SandboxError: Git fails there, as when the code has broken the repository.
+            SpoiledWorkspaceError: The code has broken the repository, or changed too much.
         """
-        await self._git("add", "--all", "--intent-to-add")
+        await self._judge("add", "--all", "--intent-to-add")
         plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--binary")
-        result = await self._git("diff", *plain, self.base)
+        result = await self._judge("diff", *plain, self.base)
         if result.is_truncated:
-            raise SandboxError(f"the difference is larger than {_LONGEST_DIFF_BYTES} bytes")
+            raise SpoiledWorkspaceError(
+                f"the difference is larger than {_LONGEST_DIFF_BYTES} bytes"
+            )
         return result.stdout
 
     async def apply(self, diff: bytes) -> None:
         """Apply changes that `diff` gave.
 
         Raises:
-            SandboxError: They do not apply.
+            SpoiledWorkspaceError: They do not apply.
         """
         if diff.strip():
-            await self._git("apply", "--whitespace=nowarn", "-", stdin=diff)
+            await self._judge("apply", "--whitespace=nowarn", "-", stdin=diff)
 
     async def run_tests(
         self,
@@ -137,19 +139,36 @@ class Repository:
         except (OSError, JUnitError) as error:
             return TestReport(result, problem=f"no results: {error}")
 
-    async def _git(self, *arguments: str, stdin: bytes = b"") -> ExecResult:
+    async def _judge(self, *arguments: str, stdin: bytes = b"") -> ExecResult:
+        """Run git on what the code left, which is to blame where git itself says no."""
+        result = await self._run_git(*arguments, stdin=stdin)
+        if result.status in ("ok", "signal"):
+            return _checked(arguments[0], result)
+        raise SpoiledWorkspaceError(_complaint(arguments[0], result))
+
+    async def _git(self, *arguments: str) -> ExecResult:
+        return _checked(arguments[0], await self._run_git(*arguments))
+
+    async def _run_git(self, *arguments: str, stdin: bytes = b"") -> ExecResult:
         limits = replace(self.sandbox.spec.limits, output_bytes=_LONGEST_DIFF_BYTES)
         command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
-        result = await self.exec([*command, *arguments], stdin=stdin, limits=limits)
-        if not result.is_ok:
-            raise SandboxError(f"git {arguments[0]} failed: {result.error_text.strip()[-500:]}")
-        return result
+        return await self.exec([*command, *arguments], stdin=stdin, limits=limits)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.sandbox.stop()
+
+
+def _checked(command: str, result: ExecResult) -> ExecResult:
+    if not result.is_ok:
+        raise SandboxError(_complaint(command, result))
+    return result
+
+
+def _complaint(command: str, result: ExecResult) -> str:
+    return f"git {command} failed: {result.error_text.strip()[-500:] or result.status}"
 
 
 async def open_repository(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
-from strop.errors import SandboxError
+from strop.errors import SandboxError, SpoiledWorkspaceError
 from strop.sandbox.base import (
     MEBIBYTE,
     Channel,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _FOREVER_S = 1e9
 _UNBOUNDED_BYTES = 1 << 40
+_LIMITS_OF_ALL = ("memory_bytes", "pid_count", "output_bytes", "file_bytes", "disk_bytes")
+"""What a file operation reaches because of all else in its sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +199,14 @@ class Sandbox(Runs):
 
         Processes are not part of it. The archive is as trustworthy as the code that ran: restore
         it in a sandbox, never unpack it on a host.
+
+        Raises:
+            SpoiledWorkspaceError: The code left it so that it cannot be packed.
         """
-        return await self._operate(path, ("pack", path))
+        try:
+            return await self._operate(path, ("pack", path))
+        except OSError as error:
+            raise SpoiledWorkspaceError(f"the files cannot be taken out: {error}") from error
 
     async def restore(self, snapshot: bytes, path: str = "") -> None:
         """Unpack a tar archive into the sandbox's folder; files of the same names give way."""
@@ -220,11 +229,14 @@ class Sandbox(Runs):
             result = read_result(await self._next(channel, RESULT, request), self._origin())
         finally:
             channel.close()
-        if result.status == "ok":
+        if result.status == "ok" and not result.is_truncated:
             return result.stdout
         try:
             code, text = json.loads(result.stderr)
         except ValueError:
+            if result.is_ok or result.limit in _LIMITS_OF_ALL:
+                limit = result.limit or "output_bytes"
+                raise OSError(errno.ENOSPC, f"{limit} was reached", path) from None
             raise SandboxError(
                 f"{argv[0]} {path!r} ended with {result.status}: {result.error_text[-500:]}"
             ) from None

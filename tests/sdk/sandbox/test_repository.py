@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.errors import SandboxError
+from strop.errors import SpoiledWorkspaceError
 from strop.sandbox import Backend
 from strop.sandbox.junit import JUnitError, read_junit
 from strop.sandbox.repository import Repository, open_repository
@@ -152,7 +152,7 @@ async def test_tests_that_leave_no_results_are_told_apart(own_python: Backend, t
 async def test_a_broken_repository_is_said(spaces: Backend, tree: Path) -> None:
     async with await _open(spaces, tree) as repository:
         await repository.exec("rm -rf .git")
-        with pytest.raises(SandboxError, match="git add failed"):
+        with pytest.raises(SpoiledWorkspaceError, match="git add failed"):
             await repository.diff()
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from strop.errors import SandboxError
+from strop.errors import SpoiledWorkspaceError
 from strop.sandbox import Backend
 from strop.sandbox.repository import Repository, open_repository
 
@@ -134,7 +134,7 @@ async def test_files_are_read_and_written_below_the_tree_only(repository: Reposi
 async def test_what_does_not_apply_is_said_and_changes_nothing(
     repository: Repository, diff: bytes
 ) -> None:
-    with pytest.raises(SandboxError, match="git apply failed"):
+    with pytest.raises(SpoiledWorkspaceError, match="git apply failed"):
         await repository.apply(diff)
 
     assert await repository.diff() == b""
@@ -145,7 +145,7 @@ async def test_a_hostile_difference_does_not_leave_the_tree(
     repository: Repository, path: str
 ) -> None:
     diff = f"diff --git a/{path} b/{path}\nnew file mode 100755\n--- /dev/null\n+++ b/{path}\n"
-    with pytest.raises(SandboxError, match="git apply failed"):
+    with pytest.raises(SpoiledWorkspaceError, match="git apply failed"):
         await repository.apply(f"{diff}@@ -0,0 +1 @@\n+evil\n".encode())
 
 

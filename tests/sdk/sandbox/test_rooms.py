@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.errors import SandboxError
+from strop.errors import SandboxError, SpoiledWorkspaceError
 from strop.sandbox import Backend, Sandbox, SandboxSpec
 from tests.sdk.sandbox.conftest import NAMESPACED, TIGHT, Tier, open_tier
 
@@ -261,3 +261,33 @@ async def test_servers_of_one_sandbox_are_reached_from_inside_only(tier: Tier) -
 async def test_a_network_that_a_tier_lacks_is_refused(backend: Backend) -> None:
     with pytest.raises(SandboxError, match="has no network 'host'"):
         await backend.create(SandboxSpec(network="host"))
+
+
+NESTED = """
+import os
+os.mkdir("work")
+os.chdir("work")
+for _ in range(1200):
+    os.mkdir("a")
+    os.chdir("a")
+"""
+SPARSE = """
+import os
+os.mkdir("work")
+for index in range(12):
+    with open(f"work/{index}", "wb") as file:
+        file.truncate(8 << 20)
+"""
+LOCKED = "import os\nos.mkdir('work')\nos.chmod('work', 0)"
+
+
+@pytest.mark.parametrize("code", [NESTED, SPARSE, LOCKED, ""], ids=["deep", "big", "locked", "no"])
+async def test_files_that_cannot_be_taken_out_are_the_fault_of_the_code(
+    backend: Backend, code: str
+) -> None:
+    async with await backend.create(SandboxSpec(limits=TIGHT)) as sandbox:
+        made = await sandbox.run(code)
+        assert made.status == "ok", made.error_text
+
+        with pytest.raises(SpoiledWorkspaceError, match="cannot be taken out"):
+            await sandbox.snapshot("work")

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from strop.errors import SandboxError, SandboxUnavailableError
 from strop.sandbox.base import Profile
-from strop.sandbox.zygote.place import Tier
+from strop.sandbox.zygote.place import Tier, remove
 
 _BOOT = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
@@ -155,7 +154,7 @@ class Zygote:
         with contextlib.suppress(OSError):
             os.close(self._log)
         if self.scratch:
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            remove(self.scratch)
 
 
 def _make_scratch(interpreter: Interpreter) -> str:

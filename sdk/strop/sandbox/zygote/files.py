@@ -1,9 +1,11 @@
 """Read and write a sandbox's files, by a process that has no more rights than the code in it."""
 
+import errno
 import json
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 
 from strop.sandbox.wire import pack_result
 from strop.sandbox.zygote import linux
@@ -38,7 +40,9 @@ def _make_folders(folder: int, path: str) -> None:
         try:
             os.close(linux.open_beneath(folder, made, os.O_PATH | os.O_DIRECTORY))
         except FileNotFoundError:
-            os.mkdir(made, 0o755, dir_fd=folder)
+            # Others may write into the same folder at this moment.
+            with suppress(FileExistsError):
+                os.mkdir(made, 0o755, dir_fd=folder)
 
 
 def operate(box: str, argv: tuple[str, ...]) -> int:
@@ -54,9 +58,15 @@ def operate(box: str, argv: tuple[str, ...]) -> int:
     try:
         operations[argv[0]](box, *argv[1:])
     except OSError as error:
-        os.write(2, json.dumps([error.errno, error.strerror or str(error)]).encode())
-        return 1
+        return _refuse(error.errno, error.strerror or str(error))
+    except RecursionError:
+        return _refuse(errno.ENAMETOOLONG, "folders are nested too deep")
     return 0
+
+
+def _refuse(code: int | None, text: str) -> int:
+    os.write(2, json.dumps([code, text]).encode())
+    return 1
 
 
 def _write_stdin(box: str, name: str, mode: str) -> None:

@@ -1,6 +1,7 @@
 """Where a run lives: its tier, its user, its folder, and what it may read."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -92,3 +93,17 @@ def prepare_box(place: Place, limits: "tuple[int, int]") -> None:
         os.mkdir(folder, 0o700)
         if place.ground.switches_user:
             os.chown(folder, place.uid, place.gid)
+
+
+def remove(folder: str) -> None:
+    """Remove a folder with all that is in it, as far as that goes."""
+    # Where there are namespaces they would only make the zygote larger.
+    import shutil
+    import subprocess
+
+    with suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+    if os.path.lexists(folder):
+        # Nested deeper than Python, which holds each level open, comes.
+        with suppress(OSError):
+            subprocess.run(["rm", "-rf", "--", folder], stderr=subprocess.DEVNULL, check=False)

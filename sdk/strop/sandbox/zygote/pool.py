@@ -8,7 +8,7 @@ import socket
 from contextlib import suppress
 from typing import NoReturn
 
-from strop.sandbox.zygote import linux, meter, worker
+from strop.sandbox.zygote import linux, meter, place, worker
 from strop.sandbox.zygote.place import Ground
 
 _MOST_FAILURES = 5
@@ -101,7 +101,7 @@ class Pool:
                 del self._idle[unused]
                 self._count_failure()
             self._end_orphans()
-            remove(self._ground.place(slot or 0).box)
+            place.remove(self._ground.place(slot or 0).box)
 
     def _count_failure(self) -> None:
         """Give up when workers die before anybody has used them."""
@@ -127,13 +127,5 @@ class Pool:
     def _leave(self) -> NoReturn:
         """Leave, and end all that is left."""
         meter.kill_below(os.getpid())
-        remove(self._ground.scratch)
+        place.remove(self._ground.scratch)
         os._exit(0)
-
-
-def remove(folder: str) -> None:
-    """Remove a folder with all that is in it, as far as that goes."""
-    # Where there are namespaces it would only make the zygote larger.
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)

@@ -120,7 +120,7 @@ def _wait_as_stub(zygote: int, settings: dict[str, Any]) -> NoReturn:
     os.waitpid(zygote, 0)
     if settings["tier"] in ("landlock", "plain"):
         meter.kill_below(os.getpid())
-        pool.remove(settings["scratch"])
+        place.remove(settings["scratch"])
     os._exit(0)
 
 

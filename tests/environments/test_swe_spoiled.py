@@ -1,0 +1,21 @@
+"""Whoever spoils the folder of a repair has repaired nothing."""
+
+import pytest
+
+from strop import ScriptedModel
+from strop.models.scripted import call
+from tests.environments.conftest import Load
+
+NEST = 'python3 -c \'import os\nfor _ in range(1200): os.mkdir("a"); os.chdir("a")\''
+
+
+@pytest.mark.parametrize("command", ["chmod 0 /box/work", "cd /; rm -rf /box/work", NEST])
+async def test_a_spoiled_folder_is_no_repair_and_no_failure(load: Load, command: str) -> None:
+    environment = load("swe_env")
+    async with environment:
+        replies = [call("bash", commands=command), "Ready."]
+        task = environment.tasks["eval"][0]
+        trajectory = await environment.rollout(task, ScriptedModel.replies(replies))
+
+    assert (trajectory.failure, trajectory.reward) == (None, 0.0)
+    assert "cannot be taken out" in str(trajectory.outcome["spoiled"])
