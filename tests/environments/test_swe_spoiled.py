@@ -13,9 +13,9 @@ NEST = 'python3 -c \'import os\nfor _ in range(1200): os.mkdir("a"); os.chdir("a
 async def test_a_spoiled_folder_is_no_repair_and_no_failure(load: Load, command: str) -> None:
     environment = load("swe_env")
     async with environment:
-        replies = [call("bash", commands=command), "Ready."]
+        model = ScriptedModel.replies([call("bash", commands=command), "Ready."])
         task = environment.tasks["eval"][0]
-        trajectory = await environment.rollout(task, ScriptedModel.replies(replies))
+        trajectory = await environment.rollout(task, model)
 
     assert (trajectory.failure, trajectory.reward) == (None, 0.0)
     assert "cannot be taken out" in str(trajectory.outcome["spoiled"])
