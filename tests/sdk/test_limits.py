@@ -95,7 +95,7 @@ async def test_a_slow_tool_is_told_to_the_model_and_the_rollout_goes_on() -> Non
         @tool
         def slow(self) -> str:
             """Slow."""
-            time.sleep(1)
+            time.sleep(10)
             return ""
 
     environment = an_environment(episode=Tools, time_limits=TimeLimits(tool_s=0.05))
@@ -103,7 +103,7 @@ async def test_a_slow_tool_is_told_to_the_model_and_the_rollout_goes_on() -> Non
 
     assert trajectory.failure is None
     assert "took longer than 0.05 s" in trajectory.messages()[2].text
-    assert trajectory.timing.tools_s < 1
+    assert trajectory.timing.tools_s < 8
 
 
 async def test_a_slow_reward_fails_the_attempt() -> None:
