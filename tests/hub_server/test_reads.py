@@ -101,7 +101,7 @@ def test_only_a_trusted_proxy_tells_whose_address_a_request_has(
 
 def test_feed_readers_hear_what_is_new_and_public(author: Author) -> None:
     author.publish("maze", "0.1.0")
-    author.publish("secret", visibility="private")
+    author.publish("undisclosed", visibility="private")
     author.yank("maze", "0.1.0", "bell \x07 & <tag>")
 
     response = ask(author.hub, "GET", f"/-/rss.xml?owner={author.owner}")
@@ -114,4 +114,4 @@ def test_feed_readers_hear_what_is_new_and_public(author: Author) -> None:
         f"{author.owner}/maze 0.1.0: published",
     ]
     assert "<tag>" not in response.text
-    assert "secret" not in everything.text
+    assert "undisclosed" not in everything.text

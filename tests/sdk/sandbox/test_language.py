@@ -102,7 +102,7 @@ def test_the_oldest_binaries_give_way() -> None:
 
 @given(
     st.floats(0.001, 1e6),
-    st.integers(0, 1 << 40),
+    st.integers(1, 1 << 40),
     st.none() | st.integers(0, 1 << 40),
 )
 def test_limits_travel_as_plain_numbers(wall_s: float, memory: int, space: int | None) -> None:

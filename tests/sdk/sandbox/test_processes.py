@@ -115,7 +115,8 @@ async def test_more_processes_than_allowed_are_refused_or_end_the_run(
 
     has_own_count = tier.has_namespaces or tier.uid == 0
     if has_own_count:
-        assert result.status == "nonzero"
+        # Of many that are refused at once, each says so: that may be more than is kept.
+        assert result.status in ("nonzero", "output_limit")
         assert "BlockingIOError" in result.error_text or "new thread" in result.error_text
     else:
         assert (result.status, result.limit) in ENDED, result
