@@ -110,7 +110,7 @@ class _Call:
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.clock: QueueClock | None = None
         """Of the attempt, while it waits for a thread."""
-        self.thread: int | None = None
+        self.thread: threading.Thread | None = None
         """Which thread runs it, while one does."""
         self.is_left = False
 
@@ -177,13 +177,13 @@ class _Call:
         )
 
 
-def _can_raise_on(thread: int | None) -> bool:
+def _can_raise_on(thread: int) -> bool:
     """Whether an error may be raised on another thread without harm to this one.
 
     Until that thread takes its error, no traced function of Python 3.11 (under coverage, in a
     debugger) can be entered on any other: so there only one that computes is given any.
     """
-    if thread is None or sys.version_info >= (3, 12) or sys.gettrace() is None:
+    if sys.version_info >= (3, 12) or sys.gettrace() is None:
         return True
     clock = time.pthread_getcpuclockid(thread)
     before_s = time.clock_gettime(clock)
@@ -237,13 +237,14 @@ class _Crew:
         """Raise an error where a left call stands, at its next step; whether it still runs."""
         import ctypes
 
-        can_raise = _can_raise_on(call.thread)
         with self._lock:
-            if call.thread is None:
+            # An error that came as its call ended has ended the thread, whose number is another's.
+            if call.thread is None or not call.thread.is_alive():
                 return False
-            if can_raise:
+            assert call.thread.ident is not None
+            if _can_raise_on(call.thread.ident):
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(call.thread), ctypes.py_object(_LeftError)
+                    ctypes.c_ulong(call.thread.ident), ctypes.py_object(_LeftError)
                 )
         return True
 
@@ -282,7 +283,7 @@ class _Crew:
             call.tell(call.stop_waiting)
         with self._lock:
             if not call.is_left:
-                call.thread = threading.get_ident()
+                call.thread = threading.current_thread()
         return call.thread is not None
 
     def _has_left(self, call: _Call) -> bool:
