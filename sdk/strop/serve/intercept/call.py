@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from strop.types import Completion, Message, Sampling, ToolSpec
+from strop.types import Completion, Message, Part, Sampling, ToolSpec
 
 
 class CallError(ValueError):
@@ -75,6 +75,28 @@ def single_text(parts: tuple[Any, ...] | str) -> Any:
     if isinstance(parts, tuple) and len(parts) == 1 and parts[0].kind == "text":
         return parts[0].text or ""
     return parts if parts else ""
+
+
+def read_content(value: Any, read_part: Callable[[Any], Part]) -> str | tuple[Part, ...]:
+    """A message's content: nothing, a text or a list of parts.
+
+    Raises:
+        CallError: It is something else.
+    """
+    if value is None or isinstance(value, str):
+        return value or ""
+    if not isinstance(value, list):
+        raise CallError(f"{value!r} is no content: give text or a list of parts.")
+    content: str | tuple[Part, ...] = single_text(tuple(read_part(part) for part in value))
+    return content
+
+
+def sound_part(value: dict[str, Any]) -> Part:
+    """A part ``input_audio``, as both of OpenAI's dialects write it."""
+    sound = value.get("input_audio") or {}
+    media_type = f"audio/{sound.get('format')}"
+    url = f"data:{media_type};base64,{sound.get('data')}"
+    return Part("audio", url=url, media_type=media_type)
 
 
 def named_tools(messages: list[Message]) -> tuple[Message, ...]:

@@ -15,7 +15,8 @@ from strop.serve.intercept.call import (
     CallError,
     named_tools,
     positive_count,
-    single_text,
+    read_content,
+    sound_part,
     texts_of,
 )
 from strop.types import Completion, Message, Part, Role, Sampling, ToolCall, ToolSpec
@@ -139,21 +140,12 @@ def _message(value: Any) -> Message:
     reasoning = value.get("reasoning_content") if role == "assistant" else None
     return Message(
         role,
-        _content(value.get("content")),
+        read_content(value.get("content"), _part),
         tool_calls=tuple(_tool_call(call) for call in calls),
         tool_call_id=value.get("tool_call_id") if role == "tool" else None,
         name=value.get("name"),
         reasoning=reasoning if isinstance(reasoning, str) and reasoning else None,
     )
-
-
-def _content(value: Any) -> str | tuple[Part, ...]:
-    if value is None or isinstance(value, str):
-        return value or ""
-    if not isinstance(value, list):
-        raise CallError(f"{value!r} is no content: give text or a list of parts.")
-    content: str | tuple[Part, ...] = single_text(tuple(_part(part) for part in value))
-    return content
 
 
 def _part(value: Any) -> Part:
@@ -164,10 +156,7 @@ def _part(value: Any) -> Part:
         image = value.get("image_url")
         return Part("image", url=str(image.get("url") if isinstance(image, dict) else image))
     if kind == "input_audio":
-        sound = value.get("input_audio") or {}
-        media_type = f"audio/{sound.get('format')}"
-        url = f"data:{media_type};base64,{sound.get('data')}"
-        return Part("audio", url=url, media_type=media_type)
+        return sound_part(value)
     raise CallError(f"Parts of the type {kind!r} are not taken. Send text, images or sounds.")
 
 

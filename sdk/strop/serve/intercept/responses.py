@@ -15,7 +15,8 @@ from strop.serve.intercept.call import (
     CallError,
     named_tools,
     positive_count,
-    single_text,
+    read_content,
+    sound_part,
 )
 from strop.types import Completion, Message, Part, Role, Sampling, ToolCall, ToolSpec
 
@@ -153,8 +154,7 @@ def _message(item: Any) -> Message:
         call = ToolCall(str(item["call_id"]), str(item["name"]), str(item.get("arguments") or ""))
         return Message("assistant", "", tool_calls=(call,))
     if kind == "function_call_output":
-        output = item.get("output")
-        content = output if isinstance(output, str) else _content(output)
+        content = read_content(item.get("output"), _part)
         return Message("tool", content, tool_call_id=str(item["call_id"]))
     if kind == "reasoning":
         parts = [*(item.get("content") or ()), *(item.get("summary") or ())]
@@ -163,16 +163,7 @@ def _message(item: Any) -> Message:
     role = _ROLES.get(item.get("role")) if kind == "message" else None
     if role is None:
         raise CallError(f"{item!r} is no item that is taken: a message, a call, or its output.")
-    return Message(role, _content(item.get("content")))
-
-
-def _content(value: Any) -> str | tuple[Part, ...]:
-    if value is None or isinstance(value, str):
-        return value or ""
-    if not isinstance(value, list):
-        raise CallError(f"{value!r} is no content: give text or a list of parts.")
-    content: str | tuple[Part, ...] = single_text(tuple(_part(part) for part in value))
-    return content
+    return Message(role, read_content(item.get("content"), _part))
 
 
 def _part(value: Any) -> Part:
@@ -182,10 +173,7 @@ def _part(value: Any) -> Part:
     if kind == "input_image" and isinstance(value.get("image_url"), str):
         return Part("image", url=value["image_url"])
     if kind == "input_audio":
-        sound = value.get("input_audio") or {}
-        media_type = f"audio/{sound.get('format')}"
-        url = f"data:{media_type};base64,{sound.get('data')}"
-        return Part("audio", url=url, media_type=media_type)
+        return sound_part(value)
     raise CallError(f"Parts of the type {kind!r} are not taken. Send text, images or sounds.")
 
 
