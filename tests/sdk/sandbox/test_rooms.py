@@ -291,3 +291,12 @@ async def test_files_that_cannot_be_taken_out_are_the_fault_of_the_code(
 
         with pytest.raises(SpoiledWorkspaceError, match="cannot be taken out"):
             await sandbox.snapshot("work")
+
+
+async def test_a_folder_that_code_took_away_is_told_by_the_next_run(backend: Backend) -> None:
+    async with await _create(backend) as sandbox:
+        await sandbox.exec("mkdir work && rmdir work")
+        result = await sandbox.exec("ls", cwd="work")
+
+    assert (result.status, result.exit_code) == ("nonzero", 126)
+    assert result.error_text == "work: No such file or directory\n"

@@ -211,7 +211,18 @@ def _prepare(place: Place, task: _Task) -> None:
     if task.env:
         os.environ.update(task.env)
     if task.cwd:
+        _enter(place, task)
+
+
+def _enter(place: Place, task: _Task) -> None:
+    """Go to the task's folder; where earlier code took it away, that code is to blame."""
+    try:
         os.chdir(os.path.join(place.box, task.cwd))
+    except OSError as error:
+        if task.has_cases:
+            raise
+        os.write(2, f"{task.cwd}: {error.strerror}\n".encode(errors="replace"))
+        os._exit(_NOT_EXECUTABLE)
 
 
 def variables(box: str) -> dict[str, str]:
