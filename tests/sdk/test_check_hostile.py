@@ -23,6 +23,15 @@ def verdict(report: CheckReport, name: str) -> tuple[str, str]:
     return found.verdict, found.message
 
 
+def ends(pid_file: Path) -> bool:
+    """Whether the process of a number in a file is gone, or soon is."""
+    state = Path(f"/proc/{pid_file.read_text().strip()}/stat")
+    deadline = time.monotonic() + 30
+    while state.exists() and " Z " not in state.read_text() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not state.exists() or " Z " in state.read_text()
+
+
 DEADLY = {
     "leaves at its import": ("import os\nos._exit(0)\n", "exit code 0"),
     "leaves with a number": ("import os\nos._exit(7)\n", "exit code 7"),
@@ -101,6 +110,27 @@ def test_what_an_import_starts_opens_or_changes_is_named_and_ended(
     assert not report.is_ok
 
 
+ORPHANS = {
+    "of a shell": "os.system('sleep 62 & echo $! > {pid}')",
+    "in a session of its own": "os.system('setsid sleep 62 & echo $! > {pid}')",
+    "of a thread": "thread = threading.Thread(target=lambda: open('{pid}', 'w').write(str("
+    "subprocess.Popen(['sleep', '62']).pid)))\nthread.start()\nthread.join()",
+}
+
+
+@pytest.mark.parametrize("kind", ORPHANS)
+def test_a_process_whose_parent_has_gone_is_named_and_ended(kind: str, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    start = ORPHANS[kind].format(pid=pid_file)
+
+    report = checked(tmp_path, f"import os, subprocess, threading\n{start}\n{GOOD}")
+
+    found, message = verdict(report, "left_behind")
+    assert found == "failed"
+    assert "sleep 62" in message
+    assert ends(pid_file)
+
+
 def test_a_child_that_a_project_leaves_running_is_ended_with_the_check(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     code = f"""
@@ -111,11 +141,7 @@ open({str(pid_file)!r}, "w").write(str(child.pid))
 
     checked(tmp_path, code + GOOD)
 
-    state = Path(f"/proc/{pid_file.read_text()}/stat")
-    deadline = time.monotonic() + 10
-    while state.exists() and " Z " not in state.read_text() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not state.exists() or " Z " in state.read_text()
+    assert ends(pid_file)
 
 
 def test_a_file_that_is_left_behind_is_named(tmp_path: Path) -> None:
