@@ -54,10 +54,10 @@ class Terminal:
         """Type."""
         os.write(self._ours, keys.encode())
 
-    def wait_for(self, text: str) -> None:
-        """Until the terminal shows it."""
+    def wait_for(self, text: str, times: int = 1) -> None:
+        """Until the terminal has shown it so many times."""
         end = time.monotonic() + _LIMIT_S
-        while text not in self.text:
+        while self.text.count(text) < times:
             assert time.monotonic() < end, f"{text!r} never came: {self.text!r}"
             self._read(0.1)
 

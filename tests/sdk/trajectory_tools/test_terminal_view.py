@@ -16,6 +16,7 @@ from tests.sdk.trajectory_tools.terminal import Terminal
 
 ESCAPE = "\x1b["
 UNLIKELY = f"{ESCAPE}38;5;220m"
+PROMPT = "\n:"
 
 
 @pytest.fixture
@@ -102,8 +103,9 @@ def test_long_output_is_paged_and_left_with_q(run: Path) -> None:
 
 def test_ctrl_c_in_the_pager_ends_nothing(run: Path) -> None:
     with Terminal("eval", "view", run, "--task", "0", "--member", "0", rows=12) as terminal:
-        terminal.wait_for("outcome")
+        terminal.wait_for(PROMPT)
         terminal.press("\x03")
+        terminal.wait_for(PROMPT, times=2)
         assert terminal.is_running()
         terminal.press("q")
 
