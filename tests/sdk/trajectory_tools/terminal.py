@@ -54,19 +54,25 @@ class Terminal:
         """Type."""
         os.write(self._ours, keys.encode())
 
-    def wait_for(self, text: str, times: int = 1) -> None:
-        """Until the terminal has shown it so many times."""
+    def wait_for(self, text: str) -> None:
+        """Until the terminal shows it."""
         end = time.monotonic() + _LIMIT_S
-        while self.text.count(text) < times:
+        while text not in self.text:
             assert time.monotonic() < end, f"{text!r} never came: {self.text!r}"
             self._read(0.1)
 
-    def finish(self) -> int:
-        """Until the command ends; gives its exit code."""
+    def finish(self, pressing: str = "") -> int:
+        """Until the command ends; gives its exit code.
+
+        `pressing` is a key pressed again and again: `less` swallows the one after a Ctrl-C
+        that met it between its prompt and its wait for a key.
+        """
         end = time.monotonic() + _LIMIT_S
         while self._process.poll() is None:
             assert time.monotonic() < end, f"it never ended: {self.text!r}"
-            self._read(0.05)
+            if pressing:
+                self.press(pressing)
+            self._read(0.3 if pressing else 0.05)
         while self._read(0.05):
             pass
         return self._process.returncode

@@ -17,6 +17,7 @@ from tests.sdk.trajectory_tools.terminal import Terminal
 ESCAPE = "\x1b["
 UNLIKELY = f"{ESCAPE}38;5;220m"
 PROMPT = "\n:"
+BELL = "\x07"
 
 
 @pytest.fixture
@@ -105,11 +106,10 @@ def test_ctrl_c_in_the_pager_ends_nothing(run: Path) -> None:
     with Terminal("eval", "view", run, "--task", "0", "--member", "0", rows=12) as terminal:
         terminal.wait_for(PROMPT)
         terminal.press("\x03")
-        terminal.wait_for(PROMPT, times=2)
+        terminal.wait_for(BELL)
         assert terminal.is_running()
-        terminal.press("q")
 
-        assert terminal.finish() == 0
+        assert terminal.finish(pressing="q") == 0
         assert "Traceback" not in terminal.text
 
 
