@@ -15,7 +15,7 @@ from strop.sandbox.base import Limits
 from strop.sandbox.job import Job
 
 _INSIDE = Path(__file__).with_name("inside")
-_INTERRUPT_S = 1.0
+_INTERRUPT_S = 5.0
 """How long code may take to heed an interrupt before the session is ended."""
 
 SessionStatus: TypeAlias = Literal["ok", "error", "timeout", "dead"]

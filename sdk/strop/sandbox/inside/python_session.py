@@ -4,6 +4,8 @@ import ast
 import io
 import json
 import os
+import select
+import signal
 import sys
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
@@ -28,15 +30,64 @@ class _Capped(io.TextIOBase):
         return len(text)
 
 
-def run_piece(code: str, names: dict[str, Any], cap: int) -> dict[str, Any]:
+class Interrupts:
+    """Reach code while it runs, and are kept for a piece that has come and not yet begun.
+
+    One that comes when no piece is there was for one that has just ended: it is dropped.
+    """
+
+    def __init__(self, questions: int) -> None:
+        """Hold them back; pieces of code come from a descriptor."""
+        self._questions = questions
+        self.forget()
+        self.hold()
+
+    def forget(self) -> None:
+        """Before a piece is answered: after that one that comes is for the next."""
+        self._has_piece = self._is_due = False
+
+    def wait(self) -> None:
+        """Until a piece of code is there."""
+        select.select([self._questions], [], [])
+        self._has_piece = True
+
+    def allow(self) -> None:
+        """Let the code's own handler have them.
+
+        Raises:
+            KeyboardInterrupt: One has come for this piece already.
+        """
+        signal.signal(signal.SIGINT, self._own)
+        if self._is_due:
+            raise KeyboardInterrupt
+
+    def hold(self) -> None:
+        """Keep them back from what is not the code's."""
+        own = signal.getsignal(signal.SIGINT)
+        if own != self._note:
+            self._own = own
+            signal.signal(signal.SIGINT, self._note)
+
+    def _note(self, *_: Any) -> None:
+        has_come = bool(select.select([self._questions], [], [], 0)[0])
+        self._is_due = self._has_piece or has_come
+
+
+def run_piece(code: str, names: dict[str, Any], cap: int, interrupts: Interrupts) -> dict[str, Any]:
     """Run one piece of code; give what it wrote, its last value, and whether it went well."""
     stdout, stderr = _Capped(cap), _Capped(cap)
     value, is_ok = None, True
     with redirect_stdout(stdout), redirect_stderr(stderr):
         try:
-            value = _evaluate(code, names)
+            try:
+                interrupts.allow()
+                value = _evaluate(code, names)
+            finally:
+                interrupts.hold()
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is shown
-            is_ok = False
+            # An interrupt may have come before they were held.
+            interrupts.hold()
+            value, is_ok = None, False
             trace = error.__traceback__
             while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
                 trace = trace.tb_next
@@ -71,16 +122,15 @@ def main() -> None:
     os.dup2(2, 1)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - lives to the end
     names: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
+    interrupts = Interrupts(questions.fileno())
     while True:
-        try:
-            line = questions.readline()
-            if not line:
-                return
-            question = json.loads(line)
-            answer = run_piece(question["code"], names, question["output_bytes"])
-        except KeyboardInterrupt:
-            # Came between two pieces: whoever sent it has an answer already.
-            continue
+        interrupts.wait()
+        line = questions.readline()
+        if not line:
+            return
+        question = json.loads(line)
+        answer = run_piece(question["code"], names, question["output_bytes"], interrupts)
+        interrupts.forget()
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
