@@ -173,7 +173,7 @@ async def test_closing_wakes_whoever_waits_and_frees_the_descriptor() -> None:
     channel.close()
     channel.close()
 
-    assert await asyncio.wait_for(waiting, 1) is None
+    assert await asyncio.wait_for(waiting, 60) is None
     assert await channel.receive() is None
     await channel.send(b"ignored")
     assert near.fileno() == -1
