@@ -13,6 +13,7 @@ import pytest
 from strop.errors import InstallError
 from strop.hub.installing.record import InstallRecord, inspect_installation, write_install_record
 from strop.hub.installing.target import Target, installation, read_target
+from tests.descriptors import open_descriptors
 
 MARKER = ".strop-install-in-progress"
 LONG_AGO = 1_000_000_000.0
@@ -43,22 +44,27 @@ with installation(Target(Path(sys.executable), "3.11.0", folder, True, {})):
     with log.open("a") as file:
         file.write(f"{name} in\\n")
     print("in", flush=True)
-    time.sleep(float(sys.argv[4]))
+    time.sleep(0.1)
+    sys.stdin.read()
     with log.open("a") as file:
         file.write(f"{name} out\\n")
 """
 
 
-def installer(target: Target, log: Path, name: str, stay_s: float) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", INSTALLER, str(target.folder), str(log), name, str(stay_s)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+def installer(target: Target, log: Path, name: str) -> "subprocess.Popen[str]":
+    """Stays until its input ends."""
+    command = [sys.executable, "-c", INSTALLER, str(target.folder), str(log), name]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def test_two_installers_take_turns(target: Target, tmp_path: Path) -> None:
     log = tmp_path / "log"
 
-    children = [installer(target, log, name, 0.1) for name in "abc"]
-    codes = [child.wait(30) for child in children]
+    children = [installer(target, log, name) for name in "abc"]
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.close()
+    codes = [child.wait(60) for child in children]
     for child in children:
         assert child.stdout is not None
         child.stdout.close()
@@ -72,7 +78,7 @@ def test_two_installers_take_turns(target: Target, tmp_path: Path) -> None:
 
 
 def test_what_another_installer_is_copying_is_left_alone(target: Target, tmp_path: Path) -> None:
-    with installer(target, tmp_path / "log", "a", 0.6) as child:
+    with installer(target, tmp_path / "log", "a") as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "in\n"
         # The first one has begun to copy, and will write its RECORD only at the end.
@@ -88,7 +94,8 @@ def test_what_another_installer_is_copying_is_left_alone(target: Target, tmp_pat
         time.sleep(0.2)
         assert seen == []
         (dist_info / "RECORD").write_text("")
-        second.join(20)
+        child.communicate(timeout=60)
+        second.join(60)
 
     assert seen == [True]
 
@@ -96,7 +103,7 @@ def test_what_another_installer_is_copying_is_left_alone(target: Target, tmp_pat
 def test_what_a_killed_installer_left_is_removed_by_the_next(
     target: Target, tmp_path: Path
 ) -> None:
-    with installer(target, tmp_path / "log", "a", 60) as child:
+    with installer(target, tmp_path / "log", "a") as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "in\n"
         dist_info = half_installed(target)
@@ -154,13 +161,13 @@ def test_only_what_may_have_left_half_a_package_leaves_the_marker(
 
 
 def test_no_descriptor_is_left_open(target: Target) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
 
     for _ in range(5):
         with installation(target):
             pass
 
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() <= before
 
 
 def test_a_folder_that_is_not_there_is_named_with_the_way_out(target: Target) -> None:
