@@ -119,27 +119,31 @@ async def test_a_turn_in_a_full_sandbox_is_charged_to_no_limit() -> None:
         model = ScriptedModel.replies([call("run"), "x"])
         return await environment.rollout(TASK, model)
 
+    started = time.perf_counter()
     async with queue.turn("another"):
         running = [asyncio.ensure_future(rollout()) for _ in range(4)]
         await asyncio.sleep(3.0)
     trajectories = await asyncio.gather(*running)
 
+    ran_s = time.perf_counter() - started
     for each in trajectories:
         assert (each.failure, each.stop_reason, each.reward) == (None, "ended", 1.0)
         assert each.messages()[2].text == "ran"
         assert each.timing.queue_s >= 2.5
-        assert each.timing.tools_s <= each.timing.turns_s < 2.0
+        assert each.timing.tools_s <= each.timing.turns_s <= ran_s - each.timing.queue_s
 
 
 async def test_the_turn_of_a_paced_model_is_charged_to_no_limit() -> None:
     paced = PacedModel(ScriptedModel.constant("x"), requests_per_s=0.5)
     await paced.complete([], (), Sampling())
     environment = Environment(tasks=[TASK], rewards=[], time_limits=TimeLimits(turns_s=0.5))
+    started = time.perf_counter()
     trajectory = await environment.rollout(TASK, paced)
+    ran_s = time.perf_counter() - started
 
     assert trajectory.stop_reason == "ended"
     assert trajectory.timing.queue_s > 0.5
-    assert trajectory.timing.turns_s < 0.5
+    assert trajectory.timing.turns_s <= ran_s - trajectory.timing.queue_s
 
 
 async def test_waiting_for_a_thread_is_charged_to_no_limit() -> None:
@@ -148,10 +152,12 @@ async def test_waiting_for_a_thread_is_charged_to_no_limit() -> None:
     holding = asyncio.ensure_future(threads.call(may_end.wait, 60))
 
     async def patient() -> int:
+        started = time.perf_counter()
         with Stopwatch() as watch:
             async with limited(0.3):
                 await threads.call(len, "four")
-        assert watch.seconds < watch.queue_s
+        assert watch.queue_s > 0.5
+        assert watch.seconds + watch.queue_s <= time.perf_counter() - started
         return 4
 
     calling = asyncio.ensure_future(patient())
