@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -34,11 +35,12 @@ def run_sync(coroutine: Coroutine[Any, Any, Result]) -> Result:
             "ever. Use `await` there."
         )
     has_ended = threading.Event()
-    future = asyncio.run_coroutine_threadsafe(_watched(coroutine, has_ended), loop)
+    future: Future[Result] | None = None
     try:
+        future = asyncio.run_coroutine_threadsafe(_watched(coroutine, has_ended), loop)
         return future.result()
     except BaseException:
-        if not has_ended.is_set():
+        if future is not None and not has_ended.is_set():
             future.cancel()
             has_ended.wait(_CLEANUP_LIMIT_S)
         raise

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Coroutine
 from typing import Any
 
@@ -24,9 +23,9 @@ async def answer(value: int) -> int:
     return value
 
 
-def run_program(code: str, limit_s: float = 20) -> str:
+def run_program(code: str) -> str:
     finished = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=limit_s
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
     )
     assert finished.returncode == 0, finished.stderr
     return finished.stdout
@@ -66,7 +65,7 @@ import threading
 done = []
 thread = threading.Thread(target=lambda: done.append(strop.run_sync(answer())), daemon=True)
 thread.start()
-thread.join(3)
+thread.join(60)
 print(done)
 """
     printed = run_program(code).splitlines()
@@ -99,7 +98,7 @@ assert strop.run_sync(answer()) == os.getpid()
 for _ in range(3):
     child = os.fork()
     if child == 0:
-        signal.alarm(10)
+        signal.alarm(60)
         same = strop.run_sync(answer()) == os.getpid()
         os._exit(0 if same else 3)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
@@ -117,7 +116,7 @@ async def answer(): return 1
 sync._lock.acquire()
 child = os.fork()
 if child == 0:
-    signal.alarm(10)
+    signal.alarm(60)
     os._exit(strop.run_sync(answer()) - 1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 sync._lock.release()
@@ -142,7 +141,7 @@ if __name__ == "__main__":
         print(pool.map(rollout, range(4)))
 """
 
-    assert run_program(code, 60).split("\n")[:2] == ["1.0", "[1.0, 1.0, 1.0, 1.0]"]
+    assert run_program(code).split("\n")[:2] == ["1.0", "[1.0, 1.0, 1.0, 1.0]"]
 
 
 def test_many_threads_get_each_their_own_result_or_error() -> None:
@@ -164,7 +163,7 @@ def test_many_threads_get_each_their_own_result_or_error() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
 
     assert found == {n: str(n) if n % 4 == 0 else n for n in range(64)}
 
@@ -194,30 +193,28 @@ def test_loops_in_several_threads_roll_out_one_environment_at_once() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
 
     assert rewards == [1.0] * 8
 
 
 def test_a_program_ends_although_its_loop_still_runs() -> None:
-    started_at = time.monotonic()
-
-    printed = run_program(
-        "import strop\nasync def f(): return 5\nprint(strop.run_sync(f()))", limit_s=30
-    )
+    printed = run_program("import strop\nasync def f(): return 5\nprint(strop.run_sync(f()))")
 
     assert printed == "5\n"
-    assert time.monotonic() - started_at < 30
 
 
 def test_a_second_interrupt_does_not_wait_for_a_clean_up_that_hangs() -> None:
     code = """
 import asyncio, strop
+from strop import sync
+sync._CLEANUP_LIMIT_S = 600.0
 async def stubborn():
     print("started", flush=True)
     try:
         await asyncio.sleep(3600)
     finally:
+        print("cleaning", flush=True)
         await asyncio.sleep(3600)
 try:
     strop.run_sync(stubborn())
@@ -227,11 +224,10 @@ except KeyboardInterrupt:
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "started\n"
-        time.sleep(0.1)
         child.send_signal(signal.SIGINT)
-        time.sleep(0.3)
+        assert child.stdout.readline() == "cleaning\n"
         child.send_signal(signal.SIGINT)
-        output, _ = child.communicate(timeout=9)
+        output, _ = child.communicate(timeout=60)
 
     assert output == "left\n"
 
@@ -264,7 +260,7 @@ async def test_a_stop_iteration_in_a_thread_does_not_hang_its_caller() -> None:
 
     try:
         with pytest.raises(RuntimeError, match="StopIteration escaped"):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 await threads.call(stop)
     finally:
         threads.close()
