@@ -3,7 +3,6 @@
 import asyncio
 import math
 import threading
-import time
 from fractions import Fraction
 from typing import Any
 
@@ -96,7 +95,7 @@ async def test_stop_iteration_in_a_thread_fails_and_does_not_hang() -> None:
     def broken(trajectory: Trajectory) -> float:
         return float(next(iter([])))
 
-    scored = await asyncio.wait_for(score(broken), timeout=10)
+    scored = await asyncio.wait_for(score(broken), timeout=60)
 
     assert scored.failure is not None
 
@@ -129,19 +128,19 @@ async def test_a_def_runs_off_the_loop_and_an_inline_one_on_it() -> None:
 
 
 async def test_many_slow_functions_do_not_wait_for_each_other() -> None:
+    together = threading.Barrier(100, timeout=60)
+
     @reward
     def slow(trajectory: Trajectory) -> float:
-        time.sleep(0.5)
+        together.wait()
         return 1.0
 
     threads = Threads(100)
-    started = time.monotonic()
     rubric = Rubric([slow])
     scored = await asyncio.gather(*[rubric.score(a_trajectory(), threads) for _ in range(100)])
     threads.close()
 
     assert all(each.reward == 1.0 for each in scored)
-    assert time.monotonic() - started < 5
 
 
 async def test_a_live_reward_sees_the_episode_and_keeps_its_recorded_value() -> None:
