@@ -61,7 +61,7 @@ def serve(answer: Answer, *, is_eager: bool = False) -> Iterator[Server]:
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = listener.accept()
-                connection.settimeout(5)
+                connection.settimeout(60)
                 threading.Thread(target=work, args=(connection,), daemon=True).start()
 
     thread = threading.Thread(target=accept, daemon=True)
@@ -73,14 +73,51 @@ def serve(answer: Answer, *, is_eager: bool = False) -> Iterator[Server]:
         with contextlib.suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(5)
+        thread.join(60)
+
+
+@dataclass
+class Silence:
+    """A server that never answers."""
+
+    listener: socket.socket
+    _calls: list[socket.socket] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+
+    def wait_for_a_call(self) -> None:
+        """Until somebody has connected."""
+        self.listener.settimeout(60)
+        self._calls.append(self.listener.accept()[0])
+
+    def call_count(self) -> int:
+        """How many have connected."""
+        self.listener.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self._calls.append(self.listener.accept()[0])
+        return len(self._calls)
+
+
+@contextmanager
+def silent_server() -> Iterator[Silence]:
+    """A server that takes connections and answers none."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        silence = Silence(listener)
+        try:
+            yield silence
+        finally:
+            for call in silence._calls:
+                call.close()
 
 
 @contextmanager
 def listen_silently() -> Iterator[str]:
     """An address where connections are taken and never answered."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with silent_server() as silence:
+        yield silence.url
 
 
 @contextmanager

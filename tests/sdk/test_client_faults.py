@@ -1,13 +1,21 @@
 """Whatever answers instead of a healthy hub gets a typed error that says what to do."""
 
-import time
 from collections.abc import Callable
 
 import pytest
 
 from strop.errors import HubError, HubRefusedError, HubUnreachableError, NotAHubError
 from strop.hub.client import HubClient
-from tests.sdk.loopback import HUB, Request, drip, listen_silently, reply, serve, unused_address
+from tests.sdk.loopback import (
+    HUB,
+    Request,
+    drip,
+    listen_silently,
+    reply,
+    serve,
+    silent_server,
+    unused_address,
+)
 
 WHO = {
     "user": "ada",
@@ -20,7 +28,7 @@ WHO = {
 TOKEN = "strop_secret-token"
 
 
-def ask(url: str, *, timeout_s: float = 5, attempt_count: int = 1) -> str:
+def ask(url: str, *, timeout_s: float = 60, attempt_count: int = 1) -> str:
     with HubClient(url, TOKEN, timeout_s=timeout_s, attempt_count=attempt_count) as client:
         return client.whoami().user
 
@@ -45,20 +53,19 @@ def test_a_hub_that_never_answers_is_unreachable_in_time() -> None:
 
 
 def test_a_hub_that_is_silent_for_the_whole_time_is_not_asked_again() -> None:
-    started = time.monotonic()
-
-    with listen_silently() as url, pytest.raises(HubUnreachableError):
-        ask(url, timeout_s=0.3, attempt_count=4)
-
-    assert time.monotonic() - started < 1.0
+    with silent_server() as server:
+        with pytest.raises(HubUnreachableError):
+            ask(server.url, timeout_s=0.3, attempt_count=4)
+        assert server.call_count() == 1
 
 
 def test_an_answer_that_comes_byte_by_byte_ends_in_time() -> None:
     with (
         drip(reply(200, b"", length=100_000)) as url,
-        pytest.raises(HubUnreachableError, match=r"did not end its answer within 0\.6 s"),
+        pytest.raises(HubUnreachableError, match=r"did not end its answer within 3 s"),
     ):
-        ask(url, timeout_s=0.3)
+        # Between two bytes there may be any pause that is shorter than this.
+        ask(url, timeout_s=1.5)
 
 
 def test_a_connection_that_is_cut_is_named() -> None:
