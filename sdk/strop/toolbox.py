@@ -12,7 +12,7 @@ from strop.errors import ToolError
 from strop.limits import limited
 from strop.threads import Threads
 from strop.tools import Tool, ToolLike
-from strop.types import End, Message, ToolCall, ToolSpec
+from strop.types import Content, End, Message, ToolCall, ToolSpec
 
 
 class Toolbox:
@@ -52,7 +52,7 @@ class Toolbox:
         messages: list[Message] = []
         end: End | None = None
 
-        async def run(call: ToolCall) -> str | End:
+        async def run(call: ToolCall) -> Content | End:
             try:
                 found = self._find(call, seat, is_doubled=call.id in doubled)
                 async with limited(limit_s):
@@ -71,8 +71,7 @@ class Toolbox:
         return messages, end
 
     def _is_parallel(self, call: ToolCall) -> bool:
-        found = self._tools.get(call.name)
-        return isinstance(found, Tool) and found.options.is_parallel
+        return bool(getattr(self._tools.get(call.name), "is_parallel", False))
 
     def _find(self, call: ToolCall, seat: str, *, is_doubled: bool) -> ToolLike:
         if is_doubled:
@@ -85,17 +84,17 @@ class Toolbox:
 
 
 async def _answers(
-    run: Callable[[ToolCall], Coroutine[Any, Any, str | End]],
+    run: Callable[[ToolCall], Coroutine[Any, Any, Content | End]],
     calls: list[ToolCall],
     *,
     is_parallel: bool,
-) -> list[tuple[ToolCall, str | End]]:
+) -> list[tuple[ToolCall, Content | End]]:
     if not is_parallel or len(calls) == 1:
         return [(call, await run(call)) for call in calls]
     # All of them end before a fault goes on, so that none outlives its turn, and of several
     # faults it is always the one of the first call.
     outcomes = await asyncio.gather(*map(run, calls), return_exceptions=True)
-    answers: list[tuple[ToolCall, str | End]] = []
+    answers: list[tuple[ToolCall, Content | End]] = []
     for call, outcome in zip(calls, outcomes, strict=True):
         if isinstance(outcome, BaseException):
             raise outcome

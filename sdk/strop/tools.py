@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, get_type_hints, overload
 
 from strop.errors import SandboxError, ToolError, ToolFaultError
-from strop.types import JSON, End, ToolSpec
+from strop.types import JSON, Content, End, Part, ToolSpec
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -57,7 +57,8 @@ def tool(
     """Mark a method of an episode, or a function, as a tool.
 
     Its annotations and Google docstring become the schema that the model sees. It returns a
-    string, anything that is JSON, or `End`; it tells the model of an error by raising `ToolError`.
+    string, anything that is JSON, a `Part` or a list of them for images and sounds, or `End`; it
+    tells the model of an error by raising `ToolError`.
 
     Args:
         function: A typed one, `def` or `async def`.
@@ -86,7 +87,7 @@ class ToolLike(Protocol):
         """What a model sees of it."""
         ...
 
-    async def call(self, owner: object, arguments: str, threads: Threads) -> str | End:
+    async def call(self, owner: object, arguments: str, threads: Threads) -> Content | End:
         """Run it with the arguments that a model wrote."""
         ...
 
@@ -133,6 +134,11 @@ class Tool:
     def __post_init__(self) -> None:
         self.is_async = inspect.iscoroutinefunction(self.function)
 
+    @property
+    def is_parallel(self) -> bool:
+        """Whether calls of one turn may run at the same time."""
+        return self.options.is_parallel
+
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Tool:
         """A plain function as a tool; `tool` options on it count."""
@@ -167,7 +173,7 @@ class Tool:
             raise ToolError(_explain(self.name, error.errors(include_url=False))) from None
         return {str(each.alias): getattr(parsed, name) for name, each in model.model_fields.items()}
 
-    async def call(self, owner: object, arguments: str, threads: Threads) -> str | End:
+    async def call(self, owner: object, arguments: str, threads: Threads) -> Content | End:
         """Run the function.
 
         Raises:
@@ -184,7 +190,7 @@ class Tool:
                 result = function(**parsed)
             else:
                 result = await threads.call(partial(function, **parsed))
-            return _as_text(result)
+            return _as_content(result)
         except (ToolError, SandboxError):
             raise
         except self.options.errors as error:
@@ -283,7 +289,17 @@ def _without_titles(schema: Any) -> Any:
     }
 
 
-def _as_text(result: JSON | End) -> str | End:
+def _as_content(result: JSON | End | Part | Sequence[Part]) -> Content | End:
     if isinstance(result, str | End):
         return result
+    if isinstance(result, Part):
+        return (result,)
+    if isinstance(result, list | tuple) and result and isinstance(result[0], Part):
+        return _as_parts(result)
     return "" if result is None else json.dumps(result, ensure_ascii=False)
+
+
+def _as_parts(result: Sequence[Any]) -> tuple[Part, ...]:
+    if not all(isinstance(each, Part) for each in result):
+        raise TypeError("a list of parts holds something else. Give texts as Part('text', text=…)")
+    return tuple(result)

@@ -31,6 +31,10 @@ class Part:
     """Such as ``image/png``."""
 
 
+Content: TypeAlias = str | tuple[Part, ...]
+"""What a message says: plain text, or parts."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A model's wish to call a tool, as it wrote it."""
@@ -46,7 +50,7 @@ class Message:
     """One message of a conversation."""
 
     role: Role
-    content: str | tuple[Part, ...] = ""
+    content: Content = ""
     tool_calls: tuple[ToolCall, ...] = ()
     """Of an assistant."""
     tool_call_id: str | None = None

@@ -1,20 +1,23 @@
 """Tools of a real MCP server, over stdio and HTTP, for one episode or for all."""
 
 import asyncio
+import base64
+import contextlib
 import os
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from strop import Environment, ScriptedModel, Task, TimeLimits, Trajectory
+from strop import Environment, Message, Part, ScriptedModel, Task, TimeLimits, ToolCall, Trajectory
 from strop.mcp import McpServer
 from strop.models.scripted import call
+from strop.trajectory_json import decode_line, encode_line
+from tests.waiting import until, wait_until
 
 pytest.importorskip("mcp", reason="the package mcp is not installed")
 
@@ -27,23 +30,30 @@ def stdio(**options: Any) -> McpServer:
     return McpServer(**{"command": COMMAND, "cwd": str(ROOT), **options})
 
 
+@contextlib.contextmanager
+def http_server(*arguments: str) -> Iterator[str]:
+    """The address of a server in a process of its own."""
+    child = subprocess.Popen(
+        [*COMMAND, "http", *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout is not None
+        yield f"http://127.0.0.1:{int(child.stdout.readline())}/mcp"
+    finally:
+        child.kill()
+        child.communicate()
+
+
 @pytest.fixture(scope="module")
 def http_url() -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    child = subprocess.Popen(
-        [*COMMAND, str(port)], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.05)
-    yield f"http://127.0.0.1:{port}/mcp"
-    child.kill()
-    child.wait()
+    with http_server() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def guarded_url() -> Iterator[str]:
+    with http_server("hidden-token") as url:
+        yield url
 
 
 def an_environment(*servers: McpServer, **options: Any) -> Environment:
@@ -75,8 +85,9 @@ async def test_the_tools_of_a_server_are_called_over_http(http_url: str) -> None
     assert answers(trajectory) == ["5"]
 
 
-async def test_the_model_sees_names_descriptions_and_schemas() -> None:
-    async with an_environment(stdio()) as environment, environment.start(TASK) as episode:
+async def test_the_model_sees_names_descriptions_and_schemas(http_url: str) -> None:
+    environment = an_environment(McpServer(url=http_url))
+    async with environment, environment.start(TASK) as episode:
         specs = {spec.name: spec for spec in episode.tools}
 
     assert set(specs) >= {"add", "note", "fail"}
@@ -85,17 +96,89 @@ async def test_the_model_sees_names_descriptions_and_schemas() -> None:
     assert properties["left"]["type"] == "integer"
 
 
-async def test_each_episode_has_a_server_of_its_own_and_a_shared_one_is_one() -> None:
-    notes: dict[bool, list[str]] = {True: [], False: []}
-    for is_shared, found in notes.items():
-        async with an_environment(stdio(is_shared=is_shared)) as environment:
-            for _ in range(2):
-                trajectory = await environment.rollout(
-                    TASK, ScriptedModel.replies([call("note", text="a"), "ready"])
-                )
-                found.extend(answers(trajectory))
+async def _notes_of_two_episodes(server: McpServer) -> list[str]:
+    async with an_environment(server) as environment:
+        model = ScriptedModel.replies([call("note", text="a"), "ready"])
+        played = [await environment.rollout(TASK, model) for _ in range(2)]
+    return [answers(trajectory)[0] for trajectory in played]
 
-    assert notes == {True: ["1", "2"], False: ["1", "1"]}
+
+async def test_each_episode_has_a_program_of_its_own_and_a_shared_one_is_one() -> None:
+    assert await _notes_of_two_episodes(stdio()) == ["1", "1"]
+    assert await _notes_of_two_episodes(stdio(is_shared=True)) == ["1", "2"]
+
+
+async def _callers_of_two_episodes(server: McpServer) -> list[str]:
+    """By which connection each of two calls of two episodes came."""
+    async with an_environment(server) as environment:
+        model = ScriptedModel.replies([call("caller"), call("caller"), "ready"])
+        played = [await environment.rollout(TASK, model) for _ in range(2)]
+    return [answer for trajectory in played for answer in answers(trajectory)]
+
+
+async def test_each_episode_has_a_connection_of_its_own_over_http_and_a_shared_one_is_one(
+    http_url: str,
+) -> None:
+    first, again, second, last = await _callers_of_two_episodes(McpServer(url=http_url))
+    assert first == again
+    assert second == last
+    assert first != second
+
+    shared = await _callers_of_two_episodes(McpServer(url=http_url, is_shared=True))
+    assert len(set(shared)) == 1
+
+
+async def test_headers_go_with_every_request(guarded_url: str) -> None:
+    headers = {"authorization": "Bearer hidden-token", "x-episode": "seven"}
+    server = McpServer(url=guarded_url, headers=headers)
+
+    trajectory = await play(an_environment(server), call("caller"), call("add", left=2, right=3))
+
+    assert trajectory.failure is None
+    assert answers(trajectory)[0].endswith(" seven")
+    assert answers(trajectory)[1] == "5"
+
+
+async def test_a_token_that_is_refused_is_told_and_no_secret_with_it(guarded_url: str) -> None:
+    address = guarded_url.replace("//", "//user:word@") + "?key=querysecret"
+    server = McpServer(url=address, headers={"authorization": "Bearer wrongtoken"})
+
+    trajectory = await play(an_environment(server), "x")
+
+    assert trajectory.failure is not None
+    assert f"`{guarded_url}` gives no tools: it answered 401" in trajectory.failure.message
+    assert "headers" in trajectory.failure.message
+    for secret in ("wrongtoken", "querysecret", "word@"):
+        assert secret not in trajectory.failure.message
+        assert secret not in trajectory.failure.traceback
+    assert "wrongtoken" not in repr(server)
+
+
+async def test_images_sounds_and_texts_become_parts(http_url: str) -> None:
+    trajectory = await play(an_environment(McpServer(url=http_url)), call("picture"))
+
+    (message,) = [each for each in trajectory.messages() if each.role == "tool"]
+    image, sound = (base64.b64encode(each).decode() for each in (b"\x89PNG", b"RIFF"))
+    assert message.content == (
+        Part("text", text="Look:"),
+        Part("image", url=f"data:image/png;base64,{image}", media_type="image/png"),
+        Part("audio", url=f"data:audio/wav;base64,{sound}", media_type="audio/wav"),
+        Part("text", text="of a resource"),
+    )
+    assert decode_line(encode_line(trajectory)) == trajectory
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+async def test_calls_of_one_turn_run_at_the_same_time_where_that_is_allowed(
+    http_url: str, is_shared: bool
+) -> None:
+    started: dict[bool, list[str]] = {}
+    for is_parallel in (False, True):
+        server = McpServer(url=http_url, is_shared=is_shared, is_parallel=is_parallel)
+        calls = [call("meet", limit_s=60.0 if is_parallel else 0.2)] * 2
+        started[is_parallel] = answers(await play(an_environment(server), calls))
+
+    assert started == {False: ["alone", "alone"], True: ["met", "met"]}
 
 
 @pytest.mark.parametrize(
@@ -106,32 +189,77 @@ async def test_each_episode_has_a_server_of_its_own_and_a_shared_one_is_one() ->
         (call("add"), "left"),
     ],
 )
-async def test_errors_of_a_tool_go_to_the_model(wrong: Any, told: str) -> None:
-    trajectory = await play(an_environment(stdio()), wrong)
+async def test_errors_of_a_tool_go_to_the_model(wrong: Any, told: str, http_url: str) -> None:
+    trajectory = await play(an_environment(McpServer(url=http_url)), wrong)
 
     assert trajectory.failure is None
     assert answers(trajectory)[0].startswith("Error: ")
     assert told in answers(trajectory)[0]
 
 
-async def test_arguments_that_are_no_object_go_to_the_model() -> None:
-    from strop import ToolCall
+async def test_arguments_that_are_no_object_go_to_the_model(http_url: str) -> None:
+    calls = [ToolCall("a", "add", "{"), ToolCall("b", "add", "[1]")]
 
-    trajectory = await play(
-        an_environment(stdio()), [ToolCall("a", "add", "{"), ToolCall("b", "add", "[1]")]
-    )
+    trajectory = await play(an_environment(McpServer(url=http_url)), calls)
 
     assert all("Wrong arguments for `add`" in answer for answer in answers(trajectory))
 
 
-async def test_a_server_that_dies_fails_the_attempt_promptly() -> None:
-    rollout = play(an_environment(stdio()), call("crash"), call("add", left=1, right=1))
+def _is_a_prompt_failure(trajectory: Trajectory) -> bool:
+    failure = trajectory.failure
+    return failure is not None and failure.boundary == "tool" and trajectory.reward is None
 
-    trajectory = await asyncio.wait_for(rollout, 20)
+
+async def test_a_program_that_dies_within_a_call_fails_the_attempt() -> None:
+    trajectory = await asyncio.wait_for(play(an_environment(stdio()), call("crash")), 60)
+
+    assert _is_a_prompt_failure(trajectory)
+
+
+async def test_a_server_that_dies_within_a_call_over_http_fails_the_attempt() -> None:
+    with http_server() as url:
+        rollout = play(an_environment(McpServer(url=url)), call("crash"))
+        trajectory = await asyncio.wait_for(rollout, 60)
+
+    assert _is_a_prompt_failure(trajectory)
+
+
+async def test_one_that_never_answers_a_call_fails_the_attempt(http_url: str) -> None:
+    for server in (stdio(call_limit_s=0.5), McpServer(url=http_url, call_limit_s=0.5)):
+        rollout = play(an_environment(server), call("nap", seconds=3.0))
+        trajectory = await asyncio.wait_for(rollout, 60)
+
+        assert _is_a_prompt_failure(trajectory)
+        assert trajectory.failure is not None
+        assert "0.5" in trajectory.failure.message
+
+
+async def test_one_that_takes_connections_and_answers_nothing_gives_no_tools() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
+        server = McpServer(url=url, start_limit_s=0.5)
+        trajectory = await asyncio.wait_for(play(an_environment(server), "x"), 60)
 
     assert trajectory.failure is not None
-    assert trajectory.failure.boundary == "tool"
-    assert trajectory.reward is None
+    assert "gives no tools" in trajectory.failure.message
+
+
+async def test_rubbish_among_the_messages_ends_nothing() -> None:
+    environment = an_environment(stdio())
+
+    trajectory = await play(environment, call("rubbish"), call("add", left=1, right=1))
+
+    assert trajectory.failure is None
+    assert answers(trajectory) == ["still here", "2"]
+
+
+async def test_arguments_that_no_message_can_carry_go_to_the_model(http_url: str) -> None:
+    wrong = ToolCall("a", "note", '{"text": "\\ud800"}')
+
+    trajectory = await play(an_environment(McpServer(url=http_url)), wrong)
+
+    assert trajectory.failure is None
+    assert "Wrong arguments for `note`" in answers(trajectory)[0]
 
 
 @pytest.mark.parametrize(
@@ -151,8 +279,9 @@ async def test_a_server_that_does_not_start_is_told(command: Any, told: str) -> 
     assert told in trajectory.failure.message
 
 
-async def test_a_slow_call_is_left_and_the_rollout_goes_on() -> None:
-    environment = an_environment(stdio(), time_limits=TimeLimits(tool_s=0.2))
+async def test_a_slow_call_is_left_and_the_rollout_goes_on(http_url: str) -> None:
+    server = McpServer(url=http_url)
+    environment = an_environment(server, time_limits=TimeLimits(tool_s=0.2))
 
     trajectory = await play(environment, call("nap", seconds=2))
 
@@ -175,22 +304,103 @@ async def test_secrets_of_the_environment_are_not_passed_on(
 async def test_no_program_is_left_behind_also_after_a_cancel() -> None:
     before = _children()
     running = asyncio.create_task(play(an_environment(stdio()), call("nap", seconds=60)))
-    await _until(lambda: len(_children()) > len(before))
+    await until(lambda: len(_children()) > len(before))
     await asyncio.sleep(1)
     running.cancel()
-    started = time.monotonic()
     with pytest.raises(asyncio.CancelledError):
-        await running
+        await asyncio.wait_for(running, 60)
 
-    assert time.monotonic() - started < 5
-    await _until(lambda: _children() == before)
+    await until(lambda: _children() == before)
 
 
-async def test_the_same_tool_twice_is_told() -> None:
-    trajectory = await play(an_environment(stdio(), stdio(is_shared=True)), "x")
+RUNNER = """
+import asyncio
+import sys
+from strop import Environment, ScriptedModel, Task
+from strop.mcp import McpServer
+from strop.models.scripted import call
+
+server = McpServer(command=sys.argv[1:])
+environment = Environment(tasks=[Task("1", "go")], rewards=[], servers=[server])
+
+def policy(messages):
+    if messages[-1].role == "tool":
+        print(messages[-1].text, flush=True)
+        return call("nap", seconds=600.0)
+    return call("family")
+
+asyncio.run(environment.rollout(environment.tasks["train"][0], ScriptedModel(policy)))
+"""
+
+
+def test_no_program_survives_a_runner_that_is_killed() -> None:
+    runner = subprocess.Popen(
+        [sys.executable, "-c", RUNNER, *COMMAND], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert runner.stdout is not None
+        family = runner.stdout.readline().split()
+        assert [_is_alive(pid) for pid in family] == [True] * 3
+    finally:
+        runner.kill()
+        runner.communicate()
+    wait_until(lambda: not any(map(_is_alive, family)))
+
+
+async def test_nothing_that_a_program_started_is_left_when_it_ends() -> None:
+    trajectory = await play(an_environment(stdio()), call("family"))
+
+    family = answers(trajectory)[0].split()
+    assert len(family) == 3
+    await until(lambda: not any(map(_is_alive, family)))
+
+
+STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+
+
+async def test_a_program_that_heeds_no_signal_is_ended_all_the_same() -> None:
+    code = STUBBORN + "import runpy, sys; sys.argv[1:] = []; "
+    code += "runpy.run_module('tests.sdk.mcp_server', run_name='__main__')"
+    server = stdio(command=(sys.executable, "-c", code))
+    before = _children()
+    running = asyncio.create_task(play(an_environment(server), call("nap", seconds=600.0)))
+    await until(lambda: len(_children()) > len(before))
+    await asyncio.sleep(1)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 60)
+
+    await until(lambda: _children() == before)
+
+
+async def test_the_same_tool_twice_is_told(http_url: str) -> None:
+    servers = (McpServer(url=http_url), McpServer(url=http_url, is_shared=True))
+
+    trajectory = await play(an_environment(*servers), "x")
 
     assert trajectory.failure is not None
     assert "two tools called" in trajectory.failure.message
+
+
+async def test_the_example_of_the_guide_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guide = (ROOT / "docs" / "guides" / "author.md").read_text()
+    for name in ("desk_env.py", "desk_server.py"):
+        text = guide.partition(f"```python file={name}\n")[2].partition("\n```")[0]
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {}
+    exec((tmp_path / "desk_env.py").read_text(), namespace)
+    environment: Environment = namespace["load_environment"]()
+
+    def policy(messages: Sequence[Message]) -> str | ToolCall:
+        return messages[-1].text if len(messages) > 1 else call("count", thing="pencils")
+
+    async with environment:
+        task = environment.tasks["train"][0]
+        trajectory = await environment.rollout(task, ScriptedModel(policy))
+    assert trajectory.reward == 1.0
 
 
 def test_a_server_needs_a_command_or_a_url() -> None:
@@ -200,13 +410,19 @@ def test_a_server_needs_a_command_or_a_url() -> None:
         McpServer(command=("x",), url="http://127.0.0.1:1/mcp")
 
 
+def test_headers_are_for_a_url() -> None:
+    with pytest.raises(ValueError, match="Only an MCP server with a url takes headers"):
+        stdio(headers={"authorization": "Bearer x"})
+
+
+def _is_alive(pid: str) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state not in "ZX"
+
+
 def _children() -> set[str]:
     path = Path(f"/proc/self/task/{os.getpid()}/children")
     return set(path.read_text().split())
-
-
-async def _until(is_so: Any, limit_s: float = 10.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not is_so():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.02)

@@ -130,19 +130,19 @@ def _read_output(items: Sequence[dict[str, Any]]) -> Message:
 
 
 def _encode_message(message: Message) -> list[JSON]:
+    content: JSON = message.content if isinstance(message.content, str) else None
+    if not isinstance(message.content, str):
+        content = [encode_response_part(part) for part in message.content]
     if message.role == "tool":
         return [
             {
                 "type": "function_call_output",
                 "call_id": message.tool_call_id,
-                "output": message.text,
+                "output": content,
             }
         ]
     items: list[JSON] = []
     if message.content:
-        content: JSON = message.content if isinstance(message.content, str) else None
-        if not isinstance(message.content, str):
-            content = [encode_response_part(part) for part in message.content]
         items.append({"role": message.role, "content": content})
     for call in message.tool_calls:
         items.append(
