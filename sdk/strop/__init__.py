@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from strop.mixture import Mixture
     from strop.models.openai import OpenAIModel
     from strop.models.scripted import ScriptedModel
-    from strop.reward_function import Reward, group_reward, metric, reward
+    from strop.reward_function import Reward, group_reward, metric, reward, turn_reward
     from strop.runner import RunPlan, run
     from strop.serve.client import RemoteEnvironment
     from strop.serve.intercept import AgentEpisode, Program
@@ -79,6 +79,7 @@ _HOMES = {
     "run_sync": "sync",
     "summarize": "evaluation",
     "tool": "tools",
+    "turn_reward": "reward_function",
 }
 
 __all__ = [
@@ -121,6 +122,7 @@ __all__ = [
     "run_sync",
     "summarize",
     "tool",
+    "turn_reward",
 ]
 
 

@@ -21,6 +21,7 @@ from strop.waiting import WaitingMembers
 _CAUSES_SHOWN = 10
 _CAUSES_HELD = 1_000
 _CAUSE_CHARS = 300
+_NO_USAGE = Usage()
 
 TRAJECTORIES_NAME = "trajectories.jsonl"
 WAITING_NAME = "waiting"
@@ -53,6 +54,8 @@ class Report:
     """Of the seats' models."""
     outside_usage: Usage = field(default_factory=Usage)
     """Of judges and other services outside."""
+    seat_usage: dict[str, Usage] = field(default_factory=dict)
+    """Of each seat's model; together they are `usage`."""
     environments: dict[str, Report] = field(default_factory=dict)
     """By full name, where a run mixes several."""
 
@@ -123,7 +126,8 @@ class Tally:
         self._open: dict[Attempt, _Group] = {}
         self._attempt_count = 0
         self._truncated_count = 0
-        self._usage = self._outside_usage = Usage()
+        self._seat_usage: dict[str, Usage] = {}
+        self._outside_usage = Usage()
         self._rewards, self._tasks, self._turns = _Mean(), _Mean(), _Mean()
         self._metrics: dict[str, _Mean] = {}
         self._passes: dict[int, _Mean] = {}
@@ -142,7 +146,7 @@ class Tally:
         self._add_to_part(trajectory)
         self._attempt_count += 1
         self._truncated_count += trajectory.is_truncated
-        self._usage = self._usage + trajectory.usage
+        add_seat_usage(self._seat_usage, trajectory)
         if trajectory.replies:
             self._outside_usage = self._outside_usage + trajectory.outside_usage
         if trajectory.failure is not None:
@@ -177,8 +181,9 @@ class Tally:
             causes=dict(self._causes.most_common(_CAUSES_SHOWN)),
             truncated_count=self._truncated_count,
             mean_turns=self._turns.mean if self._turns.count else None,
-            usage=self._usage,
+            usage=sum(self._seat_usage.values(), Usage()),
             outside_usage=self._outside_usage,
+            seat_usage=dict(self._seat_usage),
             environments={name: part.report() for name, part in self._parts.items()},
         )
 
@@ -221,6 +226,13 @@ class Tally:
         while k <= len(rewards):
             passes.setdefault(k, _Mean()).add(pass_at_k(len(rewards), passed_count, k))
             k *= 2
+
+
+def add_seat_usage(usage: dict[str, Usage], trajectory: Trajectory) -> None:
+    """Add what the completions of a trajectory took to what each seat's model took before."""
+    for segment in trajectory.segments:
+        if segment.usage is not None:
+            usage[segment.seat] = usage.get(segment.seat, _NO_USAGE) + segment.usage
 
 
 def summarize(
@@ -268,9 +280,9 @@ async def evaluate(
     if out is not None:
         path = _output_path(out, is_resumed=is_resumed)
         files = _Files(path, has_fsync=has_fsync, has_reference=has_reference)
-        for trajectory in _finished_lines(path, on_finished):
+        is_compared = environment.has_group_rewards
+        for trajectory in _finished_lines(path, on_finished, has_blobs=is_compared):
             tally.add(trajectory)
-            is_compared = environment.has_group_rewards
             finished.add(trajectory, group_size=plan.group_size, is_compared=is_compared)
         finished.waiting = files.waiting.read(finished.attempts)
 
@@ -294,9 +306,9 @@ async def evaluate(
 
 
 def _finished_lines(
-    path: Path, on_finished: Callable[[Trajectory], None] | None
+    path: Path, on_finished: Callable[[Trajectory], None] | None, *, has_blobs: bool
 ) -> Iterator[Trajectory]:
-    for trajectory in TrajectoryReader(path):
+    for trajectory in TrajectoryReader(path, has_blobs=has_blobs):
         if on_finished is not None:
             on_finished(trajectory)
         yield trajectory

@@ -52,4 +52,8 @@ def _part_to_json(part: Part) -> dict[str, JSON]:
 
 def _part_from_json(value: dict[str, Any]) -> Part:
     get = value.get
-    return Part(value["kind"], get("text"), get("url"), get("digest"), get("media_type"))
+    digest, media_type = get("digest"), get("media_type")
+    if (blob := get("blob")) is not None:
+        # Its bytes stayed beside the file.
+        digest, media_type = blob["digest"], media_type or blob["media_type"]
+    return Part(value["kind"], get("text"), get("url"), digest, media_type)

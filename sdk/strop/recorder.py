@@ -74,6 +74,7 @@ class Recorder:
                 completion.model,
                 completion.latency_s,
                 completion.policy_version,
+                completion.sampling,
                 completion.raw,
             ),
         )

@@ -37,6 +37,8 @@ class Reward:
     """Takes the valid members of a group and returns one number for each."""
     is_process: bool = False
     """A `def` that runs in a process, which is killed when it takes too long."""
+    is_turn: bool = False
+    """Returns one number for each turn, which is no part of the seat's reward."""
     is_async: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -73,6 +75,30 @@ class Reward:
                 "Mend the function or widen @reward(range=…)."
             )
         return number
+
+    def checked_turns(self, values: Any, turn_count: int) -> tuple[float, ...]:
+        """The values as numbers, one for each turn.
+
+        Raises:
+            RewardError: They are too few or too many, or one is no finite number within the range.
+        """
+        try:
+            given = tuple(values)
+        except TypeError:
+            raise RewardError(
+                f"`{self.name}` returned {values!r}. Return a list with a number for each turn."
+            ) from None
+        if len(given) != turn_count:
+            raise RewardError(
+                f"`{self.name}` returned {len(given)} numbers for {turn_count} turns."
+            )
+        numbers = []
+        for turn, value in enumerate(given, start=1):
+            try:
+                numbers.append(self.checked(value))
+            except RewardError as error:
+                raise RewardError(f"{error} It is that of turn {turn}.") from None
+        return tuple(numbers)
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function itself."""
@@ -201,6 +227,66 @@ def group_reward(
 
     def make(made: RewardFunction) -> Reward:
         return Reward(made, name, weight, range, seat, is_group=True, is_process=process)
+
+    return make if function is None else make(function)
+
+
+@overload
+def turn_reward(function: RewardFunction, /) -> Reward: ...
+@overload
+def turn_reward(
+    *,
+    weight: float = 1.0,
+    range: tuple[float, float] | None = None,
+    live: bool = False,
+    outside: bool = False,
+    inline: bool = False,
+    process: bool = False,
+    name: str = "",
+) -> Callable[[RewardFunction], Reward]: ...
+def turn_reward(
+    function: RewardFunction | None = None,
+    /,
+    *,
+    weight: float = 1.0,
+    range: tuple[float, float] | None = None,
+    live: bool = False,
+    outside: bool = False,
+    inline: bool = False,
+    process: bool = False,
+    name: str = "",
+) -> Reward | Callable[[RewardFunction], Reward]:
+    """Make a function of ``f(trajectory) -> numbers`` that rewards the turns one by one.
+
+    It returns a number for each completion of any seat, ``[turns]``, in their order. Their
+    weighted sums over all such functions are the trajectory's `turn_rewards`; the seat's reward
+    does not contain them. What happened in a turn is put into the episode's outcome as it
+    happens. A bad number or a wrong count fails the attempt.
+
+    Args:
+        function: The function, when the decorator stands without arguments.
+        weight: Factor in the weighted sum.
+        range: Smallest and largest value of a turn.
+        live: As for `reward`.
+        outside: As for `reward`.
+        inline: As for `reward`.
+        process: As for `reward`.
+        name: Another name than the function's.
+    """
+
+    def make(made: RewardFunction) -> Reward:
+        return Reward(
+            made,
+            name,
+            weight,
+            range,
+            None,
+            live,
+            outside,
+            inline,
+            is_process=process,
+            is_turn=True,
+        )
 
     return make if function is None else make(function)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from strop.attempt import Attempt
 from strop.errors import BoundaryError, ContextOverflowError, ModelError, SettingsError
@@ -121,21 +121,24 @@ def _sampler(episode: Drivable, model: Seats, sampling: Sampling) -> Sampler:
     ) -> Completion:
         chosen = model[episode.due_seat] if isinstance(model, Mapping) else model
         own = sampling if wish is None else sampling.narrowed(wish)
-        return await chosen.complete(messages, tools, own)
+        return _told(await chosen.complete(messages, tools, own), own)
 
     return sample
 
 
-def _sampled(
-    episode: Drivable, model: Seats, sampling: Sampling
-) -> Coroutine[Any, Any, Completion]:
+async def _sampled(episode: Drivable, model: Seats, sampling: Sampling) -> Completion:
     if (next_completion := getattr(episode, "next_completion", None)) is not None:
-        completion: Coroutine[Any, Any, Completion] = next_completion()
-        return completion
+        ended: Completion = await next_completion()
+        return ended
     chosen = model[episode.due_seat] if isinstance(model, Mapping) else model
     if (wish := episode.due_sampling) is not None:
         sampling = sampling.narrowed(wish)
-    return chosen.complete(episode.messages, episode.tools, sampling)
+    return _told(await chosen.complete(episode.messages, episode.tools, sampling), sampling)
+
+
+def _told(completion: Completion, sampling: Sampling) -> Completion:
+    """The completion with what it was drawn with, where its model does not tell."""
+    return completion if completion.sampling is not None else replace(completion, sampling=sampling)
 
 
 async def _complete(episode: Drivable, model: Seats, sampling: Sampling) -> Completion:
@@ -181,4 +184,5 @@ def _failed(trajectory: Trajectory, fault: BoundaryError) -> Trajectory:
     if trajectory.failure is not None:
         return trajectory
     seats = {name: replace(seat, reward=None) for name, seat in trajectory.seats.items()}
-    return replace(trajectory, seats=seats, failure=failure_of(fault, fault.boundary))
+    failure = failure_of(fault, fault.boundary)
+    return replace(trajectory, seats=seats, turn_rewards=None, failure=failure)

@@ -13,7 +13,7 @@ from strop.limits import limited
 from strop.replies import Replies
 from strop.reward_function import Reward, RewardFunction
 from strop.threads import Threads
-from strop.trajectory import Failure, RewardValue, Trajectory, failure_of
+from strop.trajectory import Failure, RewardValue, Trajectory, TurnValues, failure_of
 
 
 class Rubric:
@@ -32,8 +32,10 @@ class Rubric:
     ) -> None:
         self.rewards = tuple(r if isinstance(r, Reward) else Reward(r) for r in rewards)
         self._limit_s = limit_s
-        self._single = tuple(each for each in self.rewards if not each.is_group)
         self._group = tuple(each for each in self.rewards if each.is_group)
+        self._turn = tuple(each for each in self.rewards if each.is_turn)
+        self._summed = tuple(each for each in self.rewards if not each.is_turn)
+        self._single = tuple(each for each in self._summed if not each.is_group)
         names = [each.name for each in self.rewards]
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
@@ -53,8 +55,9 @@ class Rubric:
         """A copy with rewards, their parts and metrics; or with a failure that names the function.
 
         A trajectory that failed already is not scored. Every function runs, also after one
-        failed; then the seat's reward is None, never 0. Group rewards keep recorded values;
-        without any the reward stays None until `score_group`.
+        failed; then the seat's reward is None, never 0. Turns are rewarded first, so that others
+        may read `turn_rewards`. Group rewards keep recorded values; without any the reward stays
+        None until `score_group`.
 
         Args:
             trajectory: A finished one.
@@ -66,15 +69,15 @@ class Rubric:
         replies = Replies(trajectory.replies)
         values: dict[str, RewardValue] = {}
         failure: Failure | None = None
+        if self._turn or trajectory.turn_rewards is not None or trajectory.turn_values:
+            turns, fault = await self._score_turns(trajectory, threads, episode, replies)
+            trajectory, unsummed = _with_turns(trajectory, turns)
+            failure = fault or unsummed
         for each in self._single:
             if each.is_live and episode is None:
                 values[each.name] = _recorded(trajectory, each)
                 continue
-            arguments: list[Any] = [trajectory]
-            if each.is_live:
-                arguments.append(episode)
-            if each.is_outside:
-                arguments.append(replies)
+            arguments = _arguments(each, trajectory, episode, replies)
             values[each.name], fault = await self._run(each, arguments, threads)
             failure = _first_or_graver(failure, fault)
         for each in self._group:
@@ -119,6 +122,27 @@ class Rubric:
             return _failed(each, fault), fault
         return _judged(each, value)
 
+    async def _score_turns(
+        self, trajectory: Trajectory, threads: Threads, episode: object | None, replies: Replies
+    ) -> tuple[dict[str, TurnValues], Failure | None]:
+        turns: dict[str, TurnValues] = {}
+        failure: Failure | None = None
+        for each in self._turn:
+            if each.is_live and episode is None:
+                turns[each.name] = _recorded_turns(trajectory, each)
+                continue
+            arguments = _arguments(each, trajectory, episode, replies)
+            try:
+                given = await self._call(each, arguments, threads)
+                values = each.checked_turns(given, trajectory.turn_count)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary of author code
+                fault = _fault(each, error, self._limit_s)
+                turns[each.name] = TurnValues(None, each.weight, each.range, fault.message)
+                failure = _first_or_graver(failure, fault)
+            else:
+                turns[each.name] = TurnValues(values, each.weight, each.range)
+        return turns, failure
+
     async def _run_group(
         self, each: Reward, members: list[Trajectory], threads: Threads
     ) -> tuple[list[Any], Failure | None]:
@@ -157,7 +181,7 @@ class Rubric:
         main = trajectory.main_seat
         by_seat: dict[str, dict[str, RewardValue]] = {main: {}}
         metrics: dict[str, float] = {}
-        for each in self.rewards:
+        for each in self._summed:
             value = values[each.name]
             by_seat.setdefault(each.seat or main, {})[each.name] = value
             if each.weight == 0.0 and value.value is not None:
@@ -183,8 +207,41 @@ class Rubric:
             trajectory,
             seats=seats,
             metrics={**trajectory.metrics, **metrics} if metrics else trajectory.metrics,
+            turn_rewards=None if failure is not None else trajectory.turn_rewards,
             failure=failure,
         )
+
+
+def _arguments(
+    each: Reward, trajectory: Trajectory, episode: object | None, replies: Replies
+) -> list[Any]:
+    arguments: list[Any] = [trajectory]
+    if each.is_live:
+        arguments.append(episode)
+    if each.is_outside:
+        arguments.append(replies)
+    return arguments
+
+
+def _with_turns(
+    trajectory: Trajectory, turns: dict[str, TurnValues]
+) -> tuple[Trajectory, Failure | None]:
+    """A copy with these values of its turns and their sums."""
+    sums = [0.0] * trajectory.turn_count
+    is_whole = bool(turns)
+    for each in turns.values():
+        if each.values is None:
+            is_whole = False
+        else:
+            sums = [s + each.weight * value for s, value in zip(sums, each.values, strict=True)]
+    failure = None
+    if is_whole and not all(map(math.isfinite, sums)):
+        is_whole = False
+        names = ", ".join(f"`{name}`" for name in turns)
+        message = f"A turn's weighted sum of {names} is beyond every float. Choose smaller weights."
+        failure = failure_of(RewardError(message), "reward")
+    rewards = tuple(sums) if is_whole else None
+    return replace(trajectory, turn_rewards=rewards, turn_values=turns), failure
 
 
 def _total(parts: dict[str, RewardValue]) -> float | None:
@@ -230,6 +287,13 @@ def _first_or_graver(first: Failure | None, later: Failure | None) -> Failure | 
 
 def _values(trajectory: Trajectory) -> dict[str, RewardValue]:
     return {name: part for seat in trajectory.seats.values() for name, part in seat.rewards.items()}
+
+
+def _recorded_turns(trajectory: Trajectory, each: Reward) -> TurnValues:
+    recorded = trajectory.turn_values.get(each.name)
+    if recorded is None or recorded.values is None:
+        return TurnValues(None, each.weight, each.range, "not recorded")
+    return replace(recorded, weight=each.weight)
 
 
 def _recorded(trajectory: Trajectory, each: Reward) -> RewardValue:

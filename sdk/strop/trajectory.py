@@ -6,6 +6,7 @@ it, `docs/reference/trajectory.md` describes the written form.
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from strop.types import (
     EnvironmentIdentity,
     FinishReason,
     Message,
+    Sampling,
     Usage,
 )
 
@@ -60,6 +62,8 @@ class Segment:
     model: str = ""
     latency_s: float = 0.0
     policy_version: int | None = None
+    sampling: Sampling | None = None
+    """What a completion was drawn with: as a client of the SDK sent it, or as a trainer says."""
     raw: dict[str, JSON] = field(default_factory=dict)
     """Fields of the reply that have no place of their own."""
 
@@ -70,6 +74,17 @@ class RewardValue:
 
     value: float | None
     """None when it failed."""
+    weight: float
+    range: tuple[float, float] | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnValues:
+    """What one function gave for each turn, and how it counts."""
+
+    values: tuple[float, ...] | None
+    """``[turns]``; None when it failed."""
     weight: float
     range: tuple[float, float] | None = None
     error: str | None = None
@@ -140,7 +155,10 @@ class Trajectory:
     replies: tuple[OutsideReply, ...] = ()
     """Of services outside, in the order in which they were first asked."""
     turn_rewards: tuple[float, ...] | None = None
-    """One for each turn, ``[turns]``; None where the environment gives none."""
+    """One for each turn, ``[turns]``: the weighted sums of `turn_values`; None where the
+    environment gives none, and after a failure."""
+    turn_values: dict[str, TurnValues] = field(default_factory=dict)
+    """By the function's name, what `turn_rewards` are the sums of."""
     environment: EnvironmentIdentity = field(default_factory=lambda: EnvironmentIdentity("local"))
     settings: dict[str, JSON] = field(default_factory=dict)
     fork_count: int = 0
@@ -256,35 +274,57 @@ class Trajectory:
         has_gap = any(segment.token_ids is None for segment in segments)
         if not segments or has_gap or not self.seats[segments[-1].seat].is_trainable:
             return None
-        sample = Sample(array("i"), array("b"), array("f"), segments[-1].seat)
+        sample = Sample(array("i"), array("b"), array("f"), array("f"), segments[-1].seat)
+        rewards = self._rewards_by_segment()
+        if self.turn_rewards is not None:
+            sample = replace(sample, token_rewards=array("f"))
         for index, segment in zip(path, segments, strict=True):
-            sample.extend(segment, is_trained=segment.kind == "completion" and index not in spent)
+            is_trained = segment.kind == "completion" and index not in spent
+            reward = rewards.get(index, 0.0) if is_trained else 0.0
+            sample.extend(segment, is_trained=is_trained, reward=reward)
             spent.add(index)
         return sample
+
+    def _rewards_by_segment(self) -> dict[int, float]:
+        if self.turn_rewards is None:
+            return {}
+        turns = [n for n, each in enumerate(self.segments) if each.kind == "completion"]
+        return dict(zip(turns, self.turn_rewards, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a trainer's loss consumes; the three arrays have one length, ``[tokens]``."""
+    """What a trainer's loss consumes; all arrays have one length, ``[tokens]``."""
 
     token_ids: array[int]
     mask: array[int]
     """1 where a token was sampled by the trained seat and is trained on here, else 0."""
     logprobs: array[float]
     """Of sampled tokens; 0 elsewhere, NaN where a sampled token's was not told."""
+    temperatures: array[float]
+    """Of sampled tokens what each was drawn with, NaN where that was not told; 1 elsewhere."""
     seat: str
+    token_rewards: array[float] | None = None
+    """Each turn's reward at its last token, where the turn is trained on here; 0 elsewhere. None
+    where the trajectory has no `turn_rewards`."""
 
-    def extend(self, segment: Segment, *, is_trained: bool) -> None:
-        """Append a segment's tokens."""
+    def extend(self, segment: Segment, *, is_trained: bool, reward: float = 0.0) -> None:
+        """Append a segment's tokens; `reward` is its turn's."""
         token_ids = segment.token_ids or array("i")
         count = len(token_ids)
         self.token_ids.extend(token_ids)
         self.mask.extend(array("b", [is_trained]) * count)
+        is_sampled = segment.kind == "completion"
         if segment.logprobs is not None:
             self.logprobs.extend(segment.logprobs)
         else:
-            blank = float("nan") if segment.kind == "completion" else 0.0
-            self.logprobs.extend(array("f", [blank]) * count)
+            self.logprobs.extend(array("f", [math.nan if is_sampled else 0.0]) * count)
+        told = None if segment.sampling is None else segment.sampling.temperature
+        temperature = 1.0 if not is_sampled else math.nan if told is None else told
+        self.temperatures.extend(array("f", [temperature]) * count)
+        if self.token_rewards is not None and count:
+            self.token_rewards.extend(array("f", [0.0]) * (count - 1))
+            self.token_rewards.append(reward)
 
 
 def path_indexes(segments: Sequence[Segment], leaf: int | None) -> list[int]:

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from strop.blob_folder import BlobFolder
 from strop.errors import TrajectoryFileError
+from strop.line_file import LineFile, TornLine
 from strop.trajectory import Trajectory
 from strop.trajectory_json import decode_line, encode_line
-
-
-@dataclass(frozen=True, slots=True)
-class TornLine:
-    """A last line whose end is missing: its writer was killed."""
-
-    path: Path
-    line_number: int
-    """From 1."""
-    size_bytes: int
 
 
 @dataclass(slots=True)
@@ -33,10 +23,15 @@ class TrajectoryReader:
     """
 
     path: Path
+    blobs: BlobFolder | None = None
+    """Where large images and sounds are; None means the folder beside."""
+    has_blobs: bool = field(default=True, kw_only=True)
+    """Whether they are read; without, such parts are known by their digest alone."""
     torn: TornLine | None = field(default=None, init=False)
 
     def __iter__(self) -> Iterator[Trajectory]:
         self.torn = None
+        blobs = (self.blobs or BlobFolder.beside(self.path)) if self.has_blobs else None
         # Binary lines end at "\n" only; text mode would also cut at U+2028 and its like.
         with self.path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
@@ -44,7 +39,7 @@ class TrajectoryReader:
                     self.torn = TornLine(self.path, number, len(line))
                     return
                 try:
-                    yield decode_line(line)
+                    yield decode_line(line, blobs)
                 except TrajectoryFileError as error:
                     raise TrajectoryFileError(f"{self.path}, line {number}: {error}") from error
 
@@ -53,7 +48,7 @@ def read_trajectories(path: Path) -> list[Trajectory]:
     """All trajectories of a file.
 
     Raises:
-        TrajectoryFileError: A line is no trajectory, or the last one is torn.
+        TrajectoryFileError: A line is no trajectory, the last one is torn, or a blob is missing.
     """
     reader = TrajectoryReader(path)
     trajectories = list(reader)
@@ -69,20 +64,22 @@ class TrajectoryWriter:
     """Appends trajectories, each with one `write`; finished lines are never touched again.
 
     A torn last line of an earlier writer is cut off when the file is opened. One writer at a
-    time: a second one is refused.
+    time: a second one is refused. Large images and sounds are kept in the folder ``blobs``
+    beside, each once, and the line has their digests.
     """
 
-    def __init__(self, path: Path, *, has_fsync: bool = False, has_reference: bool = True) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        has_fsync: bool = False,
+        has_reference: bool = True,
+        blobs: BlobFolder | None = None,
+    ) -> None:
         self.path = path
-        self._has_fsync = has_fsync
         self._has_reference = has_reference
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        try:
-            self._lock()
-            self._cut_torn_line()
-        except BaseException:
-            os.close(self._file)
-            raise
+        self._blobs = blobs or BlobFolder.beside(path, has_fsync=has_fsync)
+        self._lines = LineFile(path, has_fsync=has_fsync)
 
     def write(self, trajectory: Trajectory) -> None:
         """Append one line.
@@ -90,49 +87,16 @@ class TrajectoryWriter:
         Raises:
             OSError: The disk is full or the file is gone; nothing of the line stays.
         """
-        line = encode_line(trajectory, has_reference=self._has_reference)
-        start = os.lseek(self._file, 0, os.SEEK_END)
-        try:
-            written = os.write(self._file, line)
-            while written < len(line):
-                written += os.write(self._file, line[written:])
-        except BaseException:
-            # An interrupt between two parts must not leave half a line before the next one.
-            os.ftruncate(self._file, start)
-            raise
-        if self._has_fsync:
-            os.fsync(self._file)
+        # Blobs are kept first: one that no line names harms nobody.
+        line = encode_line(trajectory, has_reference=self._has_reference, blobs=self._blobs)
+        self._lines.append(line)
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._lines.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise TrajectoryFileError(
-                f"{self.path} is being written by another run. "
-                "Wait for it, or choose another folder."
-            ) from error
-
-    def _cut_torn_line(self) -> None:
-        size = os.fstat(self._file).st_size
-        end = size
-        while end > 0:
-            start = max(0, end - 65536)
-            newline = os.pread(self._file, end - start, start).rfind(b"\n")
-            if newline >= 0:
-                end = start + newline + 1
-                break
-            end = start
-        if end < size:
-            os.ftruncate(self._file, end)

@@ -14,6 +14,7 @@ from base64 import b64decode, b64encode
 from typing import Any, TypeVar
 
 from strop.attempt import Attempt
+from strop.blob_folder import BlobFolder
 from strop.canonical import telling_what_is_unwritable
 from strop.errors import TrajectoryFileError
 from strop.message_json import message_from_json, message_to_json
@@ -27,36 +28,48 @@ from strop.trajectory import (
     Segment,
     Timing,
     Trajectory,
+    TurnValues,
 )
-from strop.types import JSON, EnvironmentIdentity, Usage
+from strop.types import JSON, EnvironmentIdentity, Sampling, Usage
 
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circular=False).encode
 _ITEM_BYTES = 4
 _Record = TypeVar("_Record")
 
 
-def encode_line(trajectory: Trajectory, *, has_reference: bool = True) -> bytes:
+def encode_line(
+    trajectory: Trajectory, *, has_reference: bool = True, blobs: BlobFolder | None = None
+) -> bytes:
     """One line of a trajectory file, its end included.
 
     Args:
         trajectory: A scored one.
         has_reference: Whether the task's reference is written; False keeps answers secret.
+        blobs: Where large images and sounds go; None leaves them in the line.
     """
+    value = to_json(trajectory, has_reference=has_reference)
+    if blobs is not None:
+        blobs.take_out(value)
     with telling_what_is_unwritable():
-        return (_encode(to_json(trajectory, has_reference=has_reference)) + "\n").encode("ascii")
+        return (_encode(value) + "\n").encode("ascii")
 
 
-def decode_line(line: bytes) -> Trajectory:
+def decode_line(line: bytes, blobs: BlobFolder | None = None) -> Trajectory:
     """Read what `encode_line` gave.
 
+    Args:
+        line: Of a file.
+        blobs: Where its large images and sounds are; without, they are known by digest alone.
+
     Raises:
-        TrajectoryFileError: The line is no trajectory of this schema.
+        TrajectoryFileError: The line is no trajectory of this schema, or a blob of it is missing
+            or damaged.
     """
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise TrajectoryFileError(f"The line is no JSON: {error}.") from error
-    return from_json(value)
+    return from_json(value, blobs)
 
 
 def to_json(trajectory: Trajectory, *, has_reference: bool = True) -> dict[str, JSON]:
@@ -68,14 +81,7 @@ def to_json(trajectory: Trajectory, *, has_reference: bool = True) -> dict[str, 
         del task["reference"]
     return {
         "schema": SCHEMA,
-        "attempt": {
-            "run_seed": attempt.run_seed,
-            "environment": attempt.environment,
-            "split": attempt.split,
-            "task_key": attempt.task_key,
-            "visit": attempt.visit,
-            "member": attempt.member,
-        },
+        "attempt": attempt_to_json(attempt),
         "seeds": {"environment": attempt.environment_seed, "sampling": attempt.sampling_seed},
         "environment": identity_to_json(t.environment),
         "strop_version": t.strop_version,
@@ -87,6 +93,7 @@ def to_json(trajectory: Trajectory, *, has_reference: bool = True) -> dict[str, 
         "reward": t.reward,
         "metrics": dict(t.metrics),
         "turn_rewards": None if t.turn_rewards is None else list(t.turn_rewards),
+        **_turn_values_to_json(t.turn_values),
         "outcome": t.outcome,
         "replies": [_reply_to_json(reply) for reply in t.replies],
         "is_terminated": t.is_terminated,
@@ -102,8 +109,8 @@ def to_json(trajectory: Trajectory, *, has_reference: bool = True) -> dict[str, 
     }
 
 
-def from_json(value: dict[str, Any]) -> Trajectory:
-    """Read what `to_json` gave.
+def from_json(value: dict[str, Any], blobs: BlobFolder | None = None) -> Trajectory:
+    """Read what `to_json` gave; with `blobs`, what they took out of it is put back into it.
 
     Raises:
         TrajectoryFileError: `value` is no trajectory of this schema.
@@ -115,6 +122,8 @@ def from_json(value: dict[str, Any]) -> Trajectory:
             "Read the file with the Strop that wrote it."
         )
     try:
+        if blobs is not None:
+            blobs.put_back(value)
         return _from_json(value)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise TrajectoryFileError(f"The trajectory is incomplete: {error!r}.") from error
@@ -135,6 +144,9 @@ def _from_json(value: dict[str, Any]) -> Trajectory:
         failure=None if value["failure"] is None else _known(Failure, value["failure"]),
         metrics=value["metrics"],
         turn_rewards=None if turn_rewards is None else tuple(turn_rewards),
+        turn_values={
+            name: _turns_from_json(each) for name, each in value.get("turn_values", {}).items()
+        },
         replies=tuple(_reply_from_json(reply) for reply in value["replies"]),
         environment=_known(EnvironmentIdentity, value["environment"]),
         settings=value["settings"],
@@ -179,6 +191,8 @@ def _segment_to_json(segment: Segment) -> dict[str, JSON]:
         value["latency_s"] = segment.latency_s
         if segment.policy_version is not None:
             value["policy_version"] = segment.policy_version
+        if segment.sampling is not None:
+            value["sampling"] = sampling_to_json(segment.sampling)
         if segment.raw:
             value["raw"] = segment.raw
     return value
@@ -186,6 +200,7 @@ def _segment_to_json(segment: Segment) -> dict[str, JSON]:
 
 def _segment_from_json(value: dict[str, Any]) -> Segment:
     token_ids, logprobs, usage = (value.get(k) for k in ("token_ids", "logprobs", "usage"))
+    sampling = value.get("sampling")
     return Segment(
         kind=value["kind"],
         seat=value["seat"],
@@ -198,6 +213,7 @@ def _segment_from_json(value: dict[str, Any]) -> Segment:
         model=value.get("model", ""),
         latency_s=value.get("latency_s", 0.0),
         policy_version=value.get("policy_version"),
+        sampling=None if sampling is None else sampling_from_json(sampling),
         raw=value.get("raw", {}),
     )
 
@@ -231,6 +247,32 @@ def _seat_from_json(value: dict[str, Any]) -> Seat:
     return Seat(value["is_trainable"], value["reward"], rewards)
 
 
+def _turn_values_to_json(turn_values: dict[str, TurnValues]) -> dict[str, JSON]:
+    if not turn_values:
+        return {}
+    return {
+        "turn_values": {
+            name: {
+                "values": None if each.values is None else list(each.values),
+                "weight": each.weight,
+                "range": None if each.range is None else list(each.range),
+                "error": each.error,
+            }
+            for name, each in turn_values.items()
+        }
+    }
+
+
+def _turns_from_json(value: dict[str, Any]) -> TurnValues:
+    values, bounds = value["values"], value["range"]
+    return TurnValues(
+        None if values is None else tuple(values),
+        value["weight"],
+        None if bounds is None else tuple(bounds),
+        value["error"],
+    )
+
+
 def _reply_to_json(reply: OutsideReply) -> dict[str, JSON]:
     return {
         "source": reply.source,
@@ -243,6 +285,18 @@ def _reply_to_json(reply: OutsideReply) -> dict[str, JSON]:
 def _reply_from_json(value: dict[str, Any]) -> OutsideReply:
     usage = None if value["usage"] is None else _known(Usage, value["usage"])
     return OutsideReply(value["source"], value["request"], value["reply"], usage)
+
+
+def attempt_to_json(attempt: Attempt) -> dict[str, JSON]:
+    """An attempt's identity as JSON; ``Attempt(**value)`` reads it."""
+    return {
+        "run_seed": attempt.run_seed,
+        "environment": attempt.environment,
+        "split": attempt.split,
+        "task_key": attempt.task_key,
+        "visit": attempt.visit,
+        "member": attempt.member,
+    }
 
 
 def identity_to_json(identity: EnvironmentIdentity) -> dict[str, JSON]:
@@ -273,6 +327,37 @@ def usage_to_json(usage: Usage) -> dict[str, JSON]:
         "completion_tokens": usage.completion_tokens,
         "cached_tokens": usage.cached_tokens,
     }
+
+
+def sampling_to_json(sampling: Sampling) -> dict[str, JSON]:
+    """What was set, as JSON; `sampling_from_json` gives an equal value back."""
+    value: dict[str, JSON] = {}
+    if sampling.temperature is not None:
+        value["temperature"] = sampling.temperature
+    if sampling.top_p is not None:
+        value["top_p"] = sampling.top_p
+    if sampling.max_tokens is not None:
+        value["max_tokens"] = sampling.max_tokens
+    if sampling.stop:
+        value["stop"] = list(sampling.stop)
+    if sampling.seed is not None:
+        value["seed"] = sampling.seed
+    if sampling.extra:
+        value["extra"] = sampling.extra
+    return value
+
+
+def sampling_from_json(value: dict[str, Any]) -> Sampling:
+    """Read what `sampling_to_json` gave; what is missing was left to the engine."""
+    get = value.get
+    return Sampling(
+        get("temperature"),
+        get("top_p"),
+        get("max_tokens"),
+        tuple(get("stop", ())),
+        get("seed"),
+        get("extra", {}),
+    )
 
 
 def _timing_to_json(timing: Timing) -> dict[str, JSON]:

@@ -26,7 +26,7 @@ class Part:
     url: str | None = None
     """Where the image or audio is; a ``data:`` URL carries it."""
     digest: str | None = None
-    """sha256 (hex) of a blob that holds it, for parts too large to embed."""
+    """sha256 (hex) of a blob that holds it, where its bytes were left beside the file."""
     media_type: str | None = None
     """Such as ``image/png``."""
 
@@ -148,6 +148,8 @@ class Completion:
     latency_s: float = 0.0
     policy_version: int | None = None
     """Of the weights that sampled it, where an engine tells."""
+    sampling: Sampling | None = None
+    """What it was drawn with; None where whoever sampled it does not tell."""
     raw: dict[str, JSON] = field(default_factory=dict)
     """Fields of the reply that this class has no place for."""
 

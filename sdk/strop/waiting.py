@@ -7,6 +7,7 @@ from collections.abc import Container
 from pathlib import Path
 
 from strop.attempt import Attempt
+from strop.blob_folder import BlobFolder
 from strop.trajectory import Trajectory
 from strop.trajectory_file import TrajectoryReader, TrajectoryWriter
 
@@ -25,6 +26,7 @@ class WaitingMembers:
         self._folder = folder
         self._has_fsync = has_fsync
         self._has_reference = has_reference
+        self._blobs = BlobFolder.beside(folder, has_fsync=has_fsync)
 
     def __bool__(self) -> bool:
         """Whether any group waits."""
@@ -38,7 +40,7 @@ class WaitingMembers:
         """
         waiting: dict[Attempt, Trajectory] = {}
         for path in sorted(self._folder.glob("*.jsonl")):
-            members = [t for t in TrajectoryReader(path) if t.attempt not in finished]
+            members = [t for t in TrajectoryReader(path, self._blobs) if t.attempt not in finished]
             if not members:
                 # The run was killed after the last line, or within the first.
                 path.unlink()
@@ -50,7 +52,10 @@ class WaitingMembers:
         self._folder.mkdir(exist_ok=True)
         path = self._path(member.attempt)
         with TrajectoryWriter(
-            path, has_fsync=self._has_fsync, has_reference=self._has_reference
+            path,
+            has_fsync=self._has_fsync,
+            has_reference=self._has_reference,
+            blobs=self._blobs,
         ) as writer:
             writer.write(member)
 

@@ -3,7 +3,7 @@
 from array import array
 from typing import Any
 
-from strop import Attempt, Completion, Environment, Message, Task, Trajectory, reward
+from strop import Attempt, Completion, Environment, Message, Sampling, Task, Trajectory, reward
 from strop.trajectory import RewardValue, Seat, Segment
 from strop.types import EnvironmentIdentity, Usage
 
@@ -29,21 +29,23 @@ def sampled_segment(parent: int | None, *token_ids: int, text: str = "answer") -
         "tiny",
         0.25,
         4,
+        Sampling(0.7, 0.9, 64, ("END",), 2**63, {"top_k": 20}),
         {"odd": [1, None]},
     )
 
 
 def a_trajectory(*segments: Segment, **changes: Any) -> Trajectory:
+    graph = segments or (prompt_segment(None, 1, 2), sampled_segment(0, 3))
     fields: dict[str, Any] = {
         "attempt": Attempt(1, "ada/maze", "train", "7", 0, 2),
         "task": Task("7", "ask", {"n": 2**70}, {"x": None}, "train"),
-        "segments": segments or (prompt_segment(None, 1, 2), sampled_segment(0, 3)),
+        "segments": graph,
         "seats": {"policy": Seat(True, 0.5, {"right": RewardValue(0.5, 1.0, (0.0, 1.0))})},
         "outcome": {"steps": 3},
         "stop_reason": "ended",
         "environment": EnvironmentIdentity("maze", "ada", "1.0", "d" * 64, "matches"),
         "settings": {"size": 5},
-        "turn_rewards": (0.5,),
+        "turn_rewards": (0.5,) * sum(each.kind == "completion" for each in graph),
         "metrics": {"length": 6.0},
     }
     return Trajectory(**{**fields, **changes})

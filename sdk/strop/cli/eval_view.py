@@ -152,8 +152,8 @@ class _Choice:
             "groups": [row.to_json() for row in self._groups[:limit]],
         }
         if self._member is not None:
-            chosen = [each for row in self._groups[:limit] for each in self._read(row)]
-            document["trajectories"] = [to_json(each) for each in chosen]
+            chosen = [each for row in self._groups[:limit] for each in self._chosen(row)]
+            document["trajectories"] = [to_json(e.place.read(has_blobs=True)) for e in chosen]
         return document
 
     def _chosen(self, row: "GroupRow") -> list[Any]:

@@ -11,7 +11,7 @@ from strop.cli.options import JsonOption, examples
 from strop.cli.output import print_result, print_text, print_warning
 
 if TYPE_CHECKING:
-    from strop.review.validation import Validator
+    from strop.review.validation import StampValidator, Validator
 
 app = new_group("trajectory", "Check files of trajectories.")
 
@@ -29,15 +29,19 @@ def validate(
     ] = 100,
     is_json: JsonOption = False,
 ) -> None:
-    """Hold files against the schema and what its fields mean together; exit code 1 on findings."""
+    """Hold files, and stamps beside them, against their schemas and what fields mean together.
+
+    The exit code is 1 when something is found.
+    """
     from strop.review.files import find_files
     from strop.review.validation import Validator
 
-    checked = [
-        _check(Validator(file), limit, is_json=is_json)
-        for path in paths
-        for file in find_files(path)
-    ]
+    checked = []
+    for file in (file for path in paths for file in find_files(path)):
+        validator = Validator(file)
+        checked.append(_check(validator, limit, is_json=is_json))
+        if (stamps := validator.stamps) is not None:
+            checked.append(_check(stamps, limit, is_json=is_json))
     is_valid = not any(each["finding_count"] for each in checked)
     document = {"is_valid": is_valid, "files": checked}
     print_result(document, is_json=is_json, show=lambda: _show(checked))
@@ -45,7 +49,7 @@ def validate(
         raise typer.Exit(1)
 
 
-def _check(validator: "Validator", limit: int, *, is_json: bool) -> dict[str, Any]:
+def _check(validator: "Validator | StampValidator", limit: int, *, is_json: bool) -> dict[str, Any]:
     findings = iter(validator)
     kept = []
     for finding in islice(findings, limit):

@@ -80,7 +80,7 @@ class ScriptedModel:
         if inspect.isawaitable(reply):
             reply = await reply
         if type(reply) is str:
-            return Completion(Message("assistant", reply), model=self._name)
+            return Completion(Message("assistant", reply), model=self._name, sampling=sampling)
         return self._complete(reply, turn_of(messages))
 
     async def close(self) -> None:

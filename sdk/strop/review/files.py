@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from strop.blob_folder import BlobFolder
 from strop.errors import TrajectoryFileError
 from strop.evaluation import TRAJECTORIES_NAME
+from strop.line_file import TornLine
+from strop.stamp_file import Stamps
 from strop.trajectory import Trajectory
-from strop.trajectory_file import TornLine
 from strop.trajectory_json import decode_line
 
 
@@ -19,12 +21,33 @@ class Place:
 
     path: Path
     offset_bytes: int
+    stamps: Stamps = field(repr=False, compare=False)
+    """Those of its file."""
 
-    def read(self) -> Trajectory:
-        """The trajectory."""
+    def read(self, *, has_blobs: bool = False) -> Trajectory:
+        """The trajectory, with what it was stamped with later.
+
+        Args:
+            has_blobs: Whether its large images and sounds are read.
+
+        Raises:
+            TrajectoryFileError: One of them is missing or damaged.
+        """
+        blobs = BlobFolder.beside(self.path) if has_blobs else None
         with self.path.open("rb") as lines:
             lines.seek(self.offset_bytes)
-            return decode_line(lines.readline())
+            return self.stamps.joined(decode_line(lines.readline(), blobs))
+
+
+def has_blobs(trajectory: Trajectory) -> bool:
+    """Whether parts of it were left beside its file."""
+    messages = [*trajectory.task.prompt, *(m for s in trajectory.segments for m in s.messages)]
+    return any(
+        part.url is None and part.digest is not None
+        for message in messages
+        if not isinstance(message.content, str)
+        for part in message.content
+    )
 
 
 def find_files(path: Path) -> list[Path]:
@@ -47,11 +70,16 @@ def find_files(path: Path) -> list[Path]:
 
 
 def read_places(path: Path) -> Iterator[tuple[Place, Trajectory] | TornLine]:
-    """Every trajectory of a file with its place; a torn last line comes as such.
+    """Every trajectory of a file with its place and later stamps; a torn last line comes as such.
+
+    Large images and sounds are known by their digest alone: `Place.read` reads them.
 
     Raises:
-        TrajectoryFileError: A line is whole but no trajectory.
+        TrajectoryFileError: A line is whole, and neither trajectory nor stamps.
     """
+    stamps = Stamps(path)
+    if stamps.torn is not None:
+        yield stamps.torn
     offset_bytes = 0
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
@@ -64,5 +92,5 @@ def read_places(path: Path) -> Iterator[tuple[Place, Trajectory] | TornLine]:
                 raise TrajectoryFileError(
                     f"{path}, line {number}: {error} See `strop trajectory validate`."
                 ) from error
-            yield Place(path, offset_bytes), trajectory
+            yield Place(path, offset_bytes, stamps), stamps.joined(trajectory)
             offset_bytes += len(line)

@@ -77,9 +77,13 @@ def _segment_problems(
     if len(set(counts.values())) > 1:
         yield "logprobs", f"are {counts['logprobs']} for {counts['token_ids']} tokens"
     if segment["kind"] == "messages":
-        if "logprobs" in segment:
-            yield "logprobs", "stand at messages that nobody sampled"
+        for name in ("logprobs", "sampling"):
+            if name in segment:
+                yield name, "is there, although nobody sampled these messages"
         return
+    temperature = segment.get("sampling", {}).get("temperature")
+    if temperature is not None and not 0 <= temperature < math.inf:
+        yield "sampling.temperature", f"is {temperature}, at which nothing can be sampled"
     messages = segment["messages"]
     if len(messages) != 1 or messages[0]["role"] != "assistant":
         yield "messages", "are not the one message of an assistant that a completion is"
@@ -104,10 +108,37 @@ def _reward_problems(value: dict[str, Any]) -> Iterator[Problem]:
     for name, seat in seats.items():
         where = field_name("seats", name)
         yield from _seat_problems(seat, where, value)
-    turns = value["turn_rewards"]
+    yield from _turn_problems(value)
+
+
+def _turn_problems(value: dict[str, Any]) -> Iterator[Problem]:
+    rewards, parts = value["turn_rewards"], value.get("turn_values", {})
     turn_count = sum(segment["kind"] == "completion" for segment in value["segments"])
-    if turns is not None and len(turns) != turn_count:
-        yield "turn_rewards", f"are {len(turns)} for {turn_count} turns"
+    if rewards is not None and len(rewards) != turn_count:
+        yield "turn_rewards", f"are {len(rewards)} for {turn_count} turns"
+        return
+    for name, part in parts.items():
+        where = field_name("turn_values", name)
+        numbers = part["values"]
+        if numbers is not None and len(numbers) != turn_count:
+            yield f"{where}.values", f"are {len(numbers)} for {turn_count} turns"
+            return
+        for number in [None] if numbers is None else numbers:
+            yield from _part_problems({**part, "value": number}, where)
+    if not parts:
+        return
+    is_due = value["failure"] is None and None not in [part["values"] for part in parts.values()]
+    if rewards is None:
+        if is_due:
+            yield "turn_rewards", "are null, although every function gave numbers"
+        return
+    if not is_due:
+        yield "turn_rewards", "are there, although the attempt failed or a function gave none"
+        return
+    for turn, reward in enumerate(rewards):
+        total = _total({name: {**p, "value": p["values"][turn]} for name, p in parts.items()})
+        if not _is_equal(reward, total):
+            yield f"turn_rewards[{turn}]", f"is {reward}, but the weighted sum is {total}"
 
 
 def _seat_problems(seat: dict[str, Any], where: str, value: dict[str, Any]) -> Iterator[Problem]:

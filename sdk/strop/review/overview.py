@@ -11,9 +11,9 @@ from pathlib import Path
 
 from strop.attempt import Attempt
 from strop.evaluation import Report, Tally
+from strop.line_file import TornLine
 from strop.review.files import Place, read_places
 from strop.trajectory import Trajectory
-from strop.trajectory_file import TornLine
 from strop.types import JSON
 
 _BIN_COUNT = 10

@@ -21,7 +21,7 @@ from typing import IO
 
 from strop.evaluation import Report
 from strop.review.escaping import visible_line
-from strop.review.files import Place
+from strop.review.files import Place, has_blobs
 from strop.review.overview import Overview, read_overview
 from strop.review.page_entry import PageEntry
 from strop.review.vocabulary import Vocabulary
@@ -123,6 +123,8 @@ class _PageWriter:
         self._rows.append([self._file_numbers[place.path], *where, *entry.row()])
         if is_left_out:
             return
+        if has_blobs(trajectory):
+            entry = PageEntry(place.read(has_blobs=True))
         if self._vocabulary is not None:
             self._token_ids |= entry.token_ids()
         self._block.append(json.dumps(entry.document(), separators=(",", ":")))

@@ -9,6 +9,7 @@ from base64 import b64encode
 from typing import Any
 
 from strop.review.escaping import how_it_ended, shorten, visible, visible_line
+from strop.review.facts import sampled_with, turn_facts
 from strop.trajectory import Segment, Trajectory
 from strop.types import JSON, Message, Part
 
@@ -83,6 +84,9 @@ class PageEntry:
             "stop": visible_line(how_it_ended(t.stop_reason, t.stop_detail)),
             "last": visible(shorten(t.text, _VALUE_CHARS)),
             "prompt": [visible(shorten(each.text, _VALUE_CHARS)) for each in t.task.prompt],
+            "turn_rewards": None
+            if t.turn_rewards is None
+            else [_number(reward) for reward in t.turn_rewards],
             "segments": [_segment(segment) for segment in t.segments],
         }
 
@@ -100,6 +104,7 @@ class PageEntry:
             ("seconds of tools", f"{timing.tools_s:.3g}"),
             ("forks", str(t.fork_count) if t.fork_count else ""),
             ("sandbox", t.isolation or ""),
+            *((visible_line(name), told) for name, told in turn_facts(t)),
         ]
         values: dict[str, JSON] = {
             "reference": t.task.reference,
@@ -121,6 +126,7 @@ def _segment(segment: Segment) -> dict[str, JSON]:
     }
     if segment.kind == "completion":
         facts = [segment.model, segment.finish_reason or "", f"{segment.latency_s:.3g} s"]
+        facts.append(sampled_with(segment.sampling))
         document["sampling"] = visible_line(" · ".join(fact for fact in facts if fact))
         for name, numbers in (("ids", segment.token_ids), ("logprobs", segment.logprobs)):
             if numbers is not None:

@@ -199,9 +199,10 @@ class _Scoring:
         }
         parts = {name: part for seat in seats.values() for name, part in seat.rewards.items()}
         metrics = {n: p.value for n, p in parts.items() if p.weight == 0 and p.value is not None}
-        failure = after.failure or _lost(before, parts)
+        failure = after.failure or _lost(before, after, parts)
         if failure is not None:
             seats = {name: replace(seat, reward=None) for name, seat in seats.items()}
+            after = replace(after, turn_rewards=None)
         scored = replace(after, seats=seats, metrics=metrics, failure=failure)
         return before, scored.stamped(**stamps)
 
@@ -219,10 +220,14 @@ class _Scoring:
         return Task(task.key, task.prompt, own.reference, task.metadata, task.split)
 
 
-def _lost(before: Trajectory, parts: Mapping[str, RewardValue]) -> Failure | None:
-    names = ", ".join(f"`{name}`" for name, part in parts.items() if part.value is None)
-    if not names:
+def _lost(
+    before: Trajectory, after: Trajectory, parts: Mapping[str, RewardValue]
+) -> Failure | None:
+    missing = [name for name, part in parts.items() if part.value is None]
+    missing += [name for name, part in after.turn_values.items() if part.values is None]
+    if not missing:
         return None
+    names = ", ".join(f"`{name}`" for name in missing)
     error = RewardError(f"{names}: no value is recorded, and the record alone gives none.")
     return before.failure or failure_of(error, "reward")
 

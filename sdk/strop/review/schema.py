@@ -1,4 +1,4 @@
-"""Holds JSON against the schema of a trajectory: the part of JSON Schema that it uses.
+"""Holds JSON against the schema of a trajectory, or of stamps: the part of JSON Schema in use.
 
 Integers are stricter than the standard's: 1.0 is none, since readers keep the difference.
 """
@@ -42,9 +42,12 @@ def trajectory_schema() -> dict[str, Any]:
     return schema
 
 
-def schema_problems(value: Any) -> list[Problem]:
-    """Everything that keeps a JSON value from being a trajectory's shape."""
-    return list(_check(value, trajectory_schema(), ""))
+def schema_problems(value: Any, schema: dict[str, Any] | None = None) -> list[Problem]:
+    """Everything that keeps a JSON value from the shape that a schema says; None is a trajectory's.
+
+    Another schema than a trajectory's has no references.
+    """
+    return list(_check(value, schema or trajectory_schema(), ""))
 
 
 def field_name(parent: str, key: str | int) -> str:
@@ -104,7 +107,8 @@ def _check_plain(value: Any, schema: dict[str, Any], where: str) -> Iterator[Pro
         return
     if "minimum" in schema and value < schema["minimum"]:
         yield where, f"is {_shown(value)}, below {schema['minimum']}"
-    if "pattern" in schema and re.fullmatch(schema["pattern"], value) is None:
+    is_text = isinstance(value, str)
+    if is_text and "pattern" in schema and re.fullmatch(schema["pattern"], value) is None:
         yield where, f"is {_shown(value)}, which is no base64"
 
 

@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from strop.blob_folder import BlobFolder
+from strop.errors import TrajectoryFileError
 from strop.review.meaning import meaning_problems
-from strop.review.schema import schema_problems
+from strop.review.schema import Problem, schema_problems
+from strop.review.stamps import stamp_problems
+from strop.stamp_file import stamps_path
 
 MAX_LINE_BYTES = 256 * 2**20
 """Longer lines are told and passed over, so that memory stays bounded whatever the file."""
@@ -38,8 +42,8 @@ class Finding:
 class Validator:
     """Checks one file; iteration gives findings as they come.
 
-    Memory is bounded by the longest line, and grows by 8 bytes a line to find attempts that
-    were made twice.
+    Memory is bounded by the longest line or blob, and grows by 8 bytes a line to find attempts
+    that were made twice; by more where stamps stand beside, and with each blob.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,6 +51,8 @@ class Validator:
         self.line_count = 0
         """Lines read so far."""
         self._attempts = array("Q")
+        self._blobs = BlobFolder.beside(path)
+        self._whole_blobs: set[tuple[str, int]] = set()
 
     def __iter__(self) -> Iterator[Finding]:
         with self.path.open("rb") as lines:
@@ -56,21 +62,34 @@ class Validator:
                     yield Finding(self.path, self.line_count, field, message)
         yield from self._doubled()
 
-    def _check(self, line: bytes | None) -> list[tuple[str, str]]:
+    @property
+    def stamps(self) -> StampValidator | None:
+        """Checks the stamps beside, once the file itself was read; None where there are none."""
+        path = stamps_path(self.path)
+        return StampValidator(path, frozenset(self._attempts)) if path.exists() else None
+
+    def _check(self, line: bytes | None) -> list[Problem]:
         self._attempts.append(0)
-        if line is None:
-            return [("", f"the line is longer than {MAX_LINE_BYTES} bytes")]
-        if not line.endswith(b"\n"):
-            return [("", "the line is torn: its writer was killed. Resume the run")]
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            return [("", f"the line is no JSON: {error}")]
+        value, problems = _parsed(line, "Resume the run")
+        if problems:
+            return problems
         problems = schema_problems(value)
         if problems:
             return problems
         self._attempts[-1] = _identity(value["attempt"])
-        return list(meaning_problems(value))
+        return [*meaning_problems(value), *self._blob_problems(value)]
+
+    def _blob_problems(self, value: Any) -> Iterator[Problem]:
+        for where, blob in _blobs(value):
+            known = blob["digest"], blob["size_bytes"]
+            if known in self._whole_blobs:
+                continue
+            try:
+                self._blobs.read(blob)
+            except TrajectoryFileError as error:
+                yield where, f"is lost. {error}"
+            else:
+                self._whole_blobs.add(known)
 
     def _doubled(self) -> Iterator[Finding]:
         # In parts, so that no more than a part of the attempts is in a dict at once.
@@ -82,6 +101,53 @@ class Validator:
                     if before != number:
                         message = f"is that of line {before}: the attempt stands there twice"
                         yield Finding(self.path, number, "attempt", message)
+
+
+class StampValidator:
+    """Checks the stamps beside a file of trajectories; iteration gives findings as they come."""
+
+    def __init__(self, path: Path, attempts: frozenset[int]) -> None:
+        self.path = path
+        self.line_count = 0
+        """Lines read so far."""
+        self._attempts = attempts
+
+    def __iter__(self) -> Iterator[Finding]:
+        with self.path.open("rb") as lines:
+            for line in _read_lines(lines):
+                self.line_count += 1
+                for field, message in self._check(line):
+                    yield Finding(self.path, self.line_count, field, message)
+
+    def _check(self, line: bytes | None) -> list[Problem]:
+        value, problems = _parsed(line, "The next writer cuts it off")
+        problems = problems or list(stamp_problems(value))
+        if not problems and _identity(value["attempt"]) not in self._attempts:
+            problems = [("attempt", "is that of no trajectory in the file beside")]
+        return problems
+
+
+def _blobs(value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The blobs that a trajectory's parts name, and where."""
+    places = [("task.prompt", value["task"]["prompt"])]
+    places += [(f"segments[{n}].messages", s["messages"]) for n, s in enumerate(value["segments"])]
+    for where, messages in places:
+        for number, message in enumerate(messages):
+            parts = message["content"] if isinstance(message["content"], list) else ()
+            for place, part in enumerate(parts):
+                if "blob" in part:
+                    yield f"{where}[{number}].content[{place}].blob", part["blob"]
+
+
+def _parsed(line: bytes | None, remedy: str) -> tuple[Any, list[Problem]]:
+    if line is None:
+        return None, [("", f"the line is longer than {MAX_LINE_BYTES} bytes")]
+    if not line.endswith(b"\n"):
+        return None, [("", f"the line is torn: its writer was killed. {remedy}")]
+    try:
+        return json.loads(line), []
+    except (ValueError, RecursionError) as error:
+        return None, [("", f"the line is no JSON: {error}")]
 
 
 def _read_lines(lines: BinaryIO) -> Iterator[bytes | None]:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from strop.episode import Episode
 from strop.errors import BoundaryError
 from strop.message_json import message_to_json
-from strop.serve.wire import sampling_to_json, tool_to_json
+from strop.serve.wire import tool_to_json
+from strop.trajectory_json import sampling_to_json
 from strop.types import JSON, Message
 
 

@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Any
 from strop.episode import Episode
 from strop.errors import BoundaryError, EnvironmentLostError, EpisodeUseError
 from strop.message_json import message_from_json
-from strop.serve.wire import (
-    completion_to_json,
-    error_from_json,
-    sampling_from_json,
-)
+from strop.serve.wire import completion_to_json, error_from_json
 from strop.task import Task
 from strop.trajectory import StopReason, Trajectory
-from strop.trajectory_json import failure_to_json, from_json
+from strop.trajectory_json import failure_to_json, from_json, sampling_from_json
 from strop.types import Completion, Message, Sampling, ToolSpec
 
 if TYPE_CHECKING:

@@ -8,8 +8,14 @@ from typing import Any
 
 from strop import errors
 from strop.message_json import message_from_json, message_to_json
-from strop.trajectory_json import pack_numbers, unpack_numbers, usage_to_json
-from strop.types import JSON, Completion, Sampling, ToolSpec, Usage
+from strop.trajectory_json import (
+    pack_numbers,
+    sampling_from_json,
+    sampling_to_json,
+    unpack_numbers,
+    usage_to_json,
+)
+from strop.types import JSON, Completion, ToolSpec, Usage
 
 PROTOCOL = "strop.serve/1"
 
@@ -27,12 +33,14 @@ def completion_to_json(completion: Completion) -> dict[str, JSON]:
         "model": c.model,
         "latency_s": c.latency_s,
         "policy_version": c.policy_version,
+        "sampling": None if c.sampling is None else sampling_to_json(c.sampling),
         "raw": c.raw,
     }
 
 
 def completion_from_json(value: dict[str, Any]) -> Completion:
     """Read what `completion_to_json` gave."""
+    sampling = value.get("sampling")
     return Completion(
         message=message_from_json(value["message"]),
         finish_reason=value["finish_reason"],
@@ -43,27 +51,8 @@ def completion_from_json(value: dict[str, Any]) -> Completion:
         model=value["model"],
         latency_s=value["latency_s"],
         policy_version=value["policy_version"],
+        sampling=None if sampling is None else sampling_from_json(sampling),
         raw=value["raw"],
-    )
-
-
-def sampling_to_json(sampling: Sampling) -> dict[str, JSON]:
-    """What a due completion asks for, as JSON."""
-    return {
-        "max_tokens": sampling.max_tokens,
-        "stop": list(sampling.stop),
-        "seed": sampling.seed,
-        "extra": sampling.extra,
-    }
-
-
-def sampling_from_json(value: dict[str, Any]) -> Sampling:
-    """Read what `sampling_to_json` gave."""
-    return Sampling(
-        max_tokens=value["max_tokens"],
-        stop=tuple(value["stop"]),
-        seed=value["seed"],
-        extra=value["extra"],
     )
 
 

@@ -12,6 +12,7 @@ from strop.canonical import json_digest
 from strop.environment import Environment
 from strop.errors import StropError
 from strop.models.scripted import ScriptedModel
+from strop.reward_function import Reward
 from strop.task import Task
 from strop.testing.policies import FUZZ, json_equal, scripted_policy
 from strop.testing.report import Finding, Verdict
@@ -53,7 +54,7 @@ async def check_environment(
 
 
 def _bounds(environment: Environment, reward_range: tuple[float, float]) -> Finding:
-    check, rewards = "reward_range", environment.rubric.rewards
+    check, rewards = "reward_range", _summed(environment)
     open_ended = [each.name for each in rewards if each.range is None and each.weight]
     if open_ended or not rewards:
         names = ", ".join(f"`{name}`" for name in open_ended)
@@ -242,8 +243,13 @@ def _least(environment: Environment) -> float:
     return math.fsum(min(bounds) for bounds in _weighted(environment))
 
 
+def _summed(environment: Environment) -> list[Reward]:
+    """The functions whose values are in the reward."""
+    return [each for each in environment.rubric.rewards if not each.is_turn]
+
+
 def _weighted(environment: Environment) -> Iterator[tuple[float, float]]:
-    for each in environment.rubric.rewards:
+    for each in _summed(environment):
         low, high = each.range or (0.0, 1.0)
         yield each.weight * low, each.weight * high
 

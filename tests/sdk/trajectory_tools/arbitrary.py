@@ -6,7 +6,7 @@ from typing import get_args
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from strop import Attempt, Message, Part, Task, ToolCall, Trajectory, Usage
+from strop import Attempt, Message, Part, Sampling, Task, ToolCall, Trajectory, Usage
 from strop.trajectory import (
     Failure,
     OutsideReply,
@@ -38,6 +38,15 @@ PARTS = st.builds(
     st.none() | TEXT,
     st.none() | TEXT,
     st.none() | TEXT,
+)
+SAMPLINGS = st.builds(
+    Sampling,
+    st.none() | st.floats(0, 2),
+    st.none() | st.floats(0, 1),
+    st.none() | COUNTS,
+    st.lists(TEXT, max_size=2).map(tuple),
+    st.none() | st.integers(),
+    OBJECTS,
 )
 CALLS = st.lists(st.builds(ToolCall, TEXT, TEXT, TEXT), max_size=2).map(tuple)
 
@@ -72,6 +81,7 @@ def segments(draw: st.DrawFn, seat: str, index: int) -> Segment:
         draw(TEXT),
         draw(st.floats(0, 10)),
         draw(st.none() | st.integers(0, 9)),
+        draw(st.none() | SAMPLINGS),
         draw(OBJECTS),
     )
 

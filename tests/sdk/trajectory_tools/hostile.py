@@ -4,7 +4,7 @@ from array import array
 from dataclasses import replace
 from typing import Any
 
-from strop import Attempt, Message, Part, Task, ToolCall, Trajectory, Usage
+from strop import Attempt, Message, Part, Sampling, Task, ToolCall, Trajectory, Usage
 from strop.trajectory import Failure, OutsideReply, RewardValue, Seat, Segment
 from strop.types import EnvironmentIdentity
 
@@ -44,6 +44,7 @@ def hostile_trajectory(text: str = HOSTILE, **changes: Any) -> Trajectory:
                     text,
                     0.0,
                     None,
+                    Sampling(stop=(text,), extra={text: text}),
                     {text: text},
                 ),
             ),

@@ -21,7 +21,10 @@ from tests.architecture.tree import ROOT
 from tests.sdk.trajectories import a_trajectory
 from tests.sdk.trajectory_tools.arbitrary import PATIENT, trajectories
 
-OPEN = {"settings", "metadata", "metrics", "outcome", "stamps", "raw", "reference", "reply"}
+OPEN = {"settings", "metadata", "metrics", "outcome", "stamps", "raw", "reference"} | {
+    "reply",
+    "extra",
+}
 """Fields whose contents an environment decides."""
 
 

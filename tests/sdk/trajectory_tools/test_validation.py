@@ -61,6 +61,7 @@ def empty_seats(value: Any) -> None:
         segment["seat"] = "policy"
 
 
+SAMPLING = ("segments", 1, "sampling")
 RIGHT = ("seats", "policy", "rewards", "right")
 
 
@@ -74,6 +75,8 @@ RIGHT = ("seats", "policy", "rewards", "right")
         (set_in("segments", 0, "token_ids", to="AAAA"), "segments[0].token_ids"),
         (set_in("segments", 0, "token_ids", to="A"), "segments[0].token_ids"),
         (set_in("segments", 0, "logprobs", to="AAAAAAAAAAA="), "segments[0].logprobs"),
+        (set_in("segments", 0, "sampling", to={}), "segments[0].sampling"),
+        (set_in(*SAMPLING, "temperature", to=-1), "segments[1].sampling.temperature"),
         (set_in("segments", 1, "messages", to=[]), "segments[1].messages"),
         (set_in("segments", 1, "messages", 0, "role", to="user"), "segments[1].messages"),
         (set_in("reward", to=0.25), "reward"),

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from strop.cli.viewing.overview import number
 from strop.review.escaping import shorten, visible, visible_line
+from strop.review.facts import advantage_of
 from strop.trajectory import Trajectory
 
 _EXCERPT_CHARS = 200
@@ -46,6 +47,11 @@ class _Comparison:
         names = names[:_MOST_FUNCTIONS]
         rows = [_row(each, names) for each in self.members]
         headings = ["member", "reward", *map(visible_line, names), "turns", "tokens", "ended by"]
+        advantages = [advantage_of(each) for each in self.members]
+        if any(each is not None for each in advantages):
+            headings.insert(2, "advantage")
+            for row, advantage in zip(rows, advantages, strict=True):
+                row.insert(2, number(advantage))
         table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
         left = options.max_width
         for place, heading in enumerate(headings):

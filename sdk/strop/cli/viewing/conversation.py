@@ -14,6 +14,7 @@ from rich.text import Text
 from strop.cli.viewing.overview import number
 from strop.cli.viewing.sampled import sampled_part
 from strop.review.escaping import how_it_ended, shorten, visible, visible_line
+from strop.review.facts import sampled_with, turn_facts
 from strop.review.vocabulary import Vocabulary
 from strop.trajectory import Failure, Segment, Trajectory
 from strop.types import Message, Part, ToolCall
@@ -47,12 +48,14 @@ def conversation_parts(trajectory: Trajectory, detail: Detail) -> Iterator[Rende
     yield _rewards(trajectory)
     if trajectory.failure is not None:
         yield _failure(trajectory.failure, detail)
-    turn = 0
+    turn, turn_rewards = 0, trajectory.turn_rewards
     continued: set[tuple[str, int | None]] = set()
     for segment in trajectory.segments:
         turn += segment.kind == "completion"
         place = f" · {segment.seat}" if len(trajectory.seats) > 1 else ""
-        place += f" · turn {turn}" if segment.kind == "completion" else ""
+        if segment.kind == "completion":
+            place += f" · turn {turn}"
+            place += "" if turn_rewards is None else f" · reward {number(turn_rewards[turn - 1])}"
         if (segment.seat, segment.parent) in continued:
             is_root = segment.parent is None
             place += " · begins anew" if is_root else f" · forks after segment {segment.parent}"
@@ -81,10 +84,12 @@ def _facts(trajectory: Trajectory) -> Table:
         ("reference", repr(trajectory.task.reference)),
         ("outcome", ", ".join(f"{name}={value!r}" for name, value in trajectory.outcome.items())),
         ("forks", str(trajectory.fork_count) if trajectory.fork_count else ""),
+        *turn_facts(trajectory),
+        ("stamps", ", ".join(f"{name}={value!r}" for name, value in trajectory.stamps.items())),
     ]
     for name, value in rows:
         if value:
-            table.add_row(Text(name, "dim"), Text(visible_line(shorten(value, 400))))
+            table.add_row(Text(visible_line(name), "dim"), Text(visible_line(shorten(value, 400))))
     return table
 
 
@@ -162,6 +167,7 @@ def _sampling(segment: Segment, detail: Detail) -> Iterator[RenderableType]:
     facts = [segment.model, segment.finish_reason or "", f"{segment.latency_s:.3g} s"]
     if segment.usage is not None:
         facts.append(f"{segment.usage.completion_tokens} tokens")
+    facts.append(sampled_with(segment.sampling))
     yield Text(visible_line(" · ".join(fact for fact in facts if fact)), style="dim")
     part = sampled_part(
         segment,

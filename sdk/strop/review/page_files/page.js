@@ -150,7 +150,11 @@
     let turn = 0, tokenCount = 0;
     for (const segment of it.segments) {
       const notes = hasSeats ? [segment.seat] : [];
-      if (segment.kind === "completion") notes.push(`turn ${++turn}`, segment.sampling);
+      if (segment.kind === "completion") {
+        notes.push(`turn ${++turn}`);
+        if (it.turn_rewards) notes.push(`reward ${number(it.turn_rewards[turn - 1])}`);
+        notes.push(segment.sampling);
+      }
       const from = `${segment.seat}\u0000${segment.parent}`;
       if (continued.has(from)) notes.push(segment.parent === null ? "begins anew" : `forks after segment ${segment.parent}`);
       continued.add(from);
