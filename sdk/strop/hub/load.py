@@ -14,6 +14,7 @@ from strop.environment import Environment
 from strop.errors import EnvironmentLoadError
 from strop.hub.installing.record import Installation, inspect_installation
 from strop.hub.manifest import read_project
+from strop.hub.manners import keeping_the_process
 from strop.hub.refs import EnvRef, normalize_name
 from strop.hub.settings import check_settings, recorded_settings
 from strop.types import EnvironmentIdentity
@@ -27,7 +28,9 @@ def load(name_or_reference: str, /, **settings: Any) -> Environment:
     Nothing is ever installed or fetched. A bare name takes whatever is installed. A reference
     ``owner/name[@…]`` also compares it with the record that `strop env install` left: another
     owner, version or digest, or altered files, are refused; for an editable installation and one
-    whose owner is unknown there is a warning, since nothing proves what it is.
+    whose owner is unknown there is a warning, since nothing proves what it is. What its code
+    changes of the process as it loads, such as signal handlers, the root logger or the working
+    folder, is put back, with a warning.
 
     Args:
         name_or_reference: Such as ``math-env`` or ``ada/math-env@~=1.0``.
@@ -77,9 +80,10 @@ def load_project(folder: Path, /, **settings: Any) -> Environment:
 def _load(
     entry_point: EntryPoint, settings: Mapping[str, Any], identity: EnvironmentIdentity
 ) -> Environment:
-    load_environment = _read(entry_point)
-    values = check_settings(load_environment, settings, where=identity.name)
-    environment = _make(load_environment, values, identity.name)
+    with keeping_the_process(identity.name):
+        load_environment = _read(entry_point)
+        values = check_settings(load_environment, settings, where=identity.name)
+        environment = _make(load_environment, values, identity.name)
     environment.identity = identity
     environment.settings = recorded_settings(values)
     return environment

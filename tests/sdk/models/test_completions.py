@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from strop import Completion, End, Environment, Episode, Task, Trajectory, reward
+from strop import Completion, End, Environment, Episode, Task, Trajectory, reward, tool
 from strop.errors import ModelRequestError
 from strop.models.completions import CompletionsModel
 from strop.models.renderer import ByteTokenizer, ChatmlRenderer
@@ -85,3 +85,50 @@ async def test_a_server_that_changes_the_prompt_is_found_out(server: ModelServer
     with pytest.raises(ModelRequestError, match="adds or drops"):
         await model.complete([Message("user", "hi")], (), Sampling())
     await model.close()
+
+
+class Looking(Episode):
+    """Has a tool, and ends with a text."""
+
+    @tool(inline=True)
+    def look(self, at: str) -> str:
+        """Look at something."""
+        return f"saw {at}"
+
+
+CALL = '<tool_call>\n{"name": "look", "arguments": {"at": "door"}}\n</tool_call>'
+RAW = {
+    "a call": CALL,
+    "text before it": f"Let me look.\n{CALL}",
+    "two calls": f"{CALL}\n{CALL.replace('door', 'roof')}",
+    "one inside thoughts": f"<think>\nIf I did {CALL}?\n</think>\n\nI will not.",
+    "one after thoughts": f"<think>\nLook.\n</think>\n\n{CALL}",
+    "one that is malformed": CALL.replace('"door"', "door"),
+    "one that is cut off": CALL[:-20],
+    "no call": "Just text with <tool_call in it.",
+}
+
+
+@pytest.mark.parametrize("case", RAW)
+async def test_one_raw_completion_is_the_same_to_a_client_and_to_a_trainer(case: str) -> None:
+    environment = Environment(tasks=[Task("1", "Go.")], rewards=[], episode=Looking, max_turns=2)
+    task = environment.tasks["train"][0]
+    turns = iter([RAW[case], "done"])
+    async with ModelServer(lambda messages, tools: next(turns)) as server:
+        model = connect(server)
+        sampled = await environment.rollout(task, model)
+        await model.close()
+
+    renderer = ChatmlRenderer(ByteTokenizer())
+    async with environment, environment.start(task) as episode:
+        for each in server.sampled:
+            message = renderer.parse(each.ids, episode.tools)
+            await episode.step(Completion(message))
+        given = await episode.score()
+
+    assert sampled.failure is None
+    assert sampled.messages() == given.messages()
+    assert (sampled.stop_reason, sampled.turn_count) == (given.stop_reason, given.turn_count)
+    called = [each.name for each in sampled.messages()[1].tool_calls]
+    expected = {"two calls": 2, "one inside thoughts": 0, "one that is cut off": 0, "no call": 0}
+    assert called == ["look"] * expected.get(case, 1)
