@@ -93,6 +93,7 @@ class Job:
         """Take in one frame."""
         reply = await self._channel.receive()
         if reply is None:
+            self._channel.close()
             raise SandboxError(
                 f"a command in {self._origin.backend} was lost: it was killed from here, or its "
                 "supervisor died. Start it again."

@@ -253,6 +253,44 @@ while True: pass
     assert (result.status, result.limit) == ("timeout", "cpu_s")
 
 
+UNWAITED = """
+import os, signal, time
+
+def burn():
+    while time.process_time() < 0.2:
+        pass
+    os._exit(0)
+
+for _ in range(400):
+    end, held = os.pipe()
+    if os.fork() == 0:
+        os.close(end)
+        {burn}
+    os.close(held)
+    os.read(end, 1)
+    os.close(end)
+"""
+
+
+@pytest.mark.parametrize(
+    "burn",
+    [
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n        os.fork() or burn()\n"
+        "        try: os.wait()\n        except ChildProcessError: os._exit(0)",
+        "os.fork() or burn()\n        os._exit(0)",
+        "burn()",
+    ],
+    ids=["ignored", "orphaned", "dead"],
+)
+async def test_cpu_time_of_children_that_nobody_waits_for_counts(
+    backend: Backend, burn: str
+) -> None:
+    limits = replace(TIGHT, cpu_s=0.5, wall_s=120.0, pid_count=500)
+    result = await backend.run(UNWAITED.format(burn=burn), limits=limits)
+
+    assert (result.status, result.limit) == ("timeout", "cpu_s"), result
+
+
 async def test_exiting_with_our_own_codes_is_no_fault_of_the_sandbox(backend: Backend) -> None:
     for code in (125, 126, 127):
         result = await backend.run(f"import os; os._exit({code})")

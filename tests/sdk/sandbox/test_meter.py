@@ -70,6 +70,58 @@ def test_shared_pages_count_once_where_it_matters(started: list[subprocess.Popen
     assert meter.measure(pids, MIB).memory_bytes <= 2 * 64 * MIB
 
 
+Look = dict[tuple[int, int], tuple[int, int]]
+SECOND = os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize(
+    ("looks", "lost_s"),
+    [
+        # Each process's ticks in all, and those of children that it has waited for.
+        pytest.param([({1: (9, 0), 2: (SECOND, 0)}, 0), ({1: (9, 0)}, 0)], 1, id="unwaited"),
+        pytest.param(
+            [({1: (9, 0), 2: (SECOND, 0)}, 0), ({1: (9 + SECOND, SECOND)}, 0)], 0, id="waited"
+        ),
+        pytest.param(
+            [({1: (9, 0), 2: (SECOND, 0)}, 0), ({1: (9, 0)}, 0), ({1: (9 + SECOND, SECOND)}, 0)],
+            0,
+            id="waited for while it was looked",
+        ),
+        pytest.param([({1: (9, 0), 2: (SECOND, 0)}, 0), ({1: (9, 0)}, 1)], 0, id="collected here"),
+        pytest.param(
+            [({1: (9, 0), 2: (SECOND, 0)}, 0), ({1: (9, 0)}, 0), ({1: (9, 0), 2: (SECOND, 0)}, 0)],
+            0,
+            id="overlooked once",
+        ),
+        pytest.param(
+            [({1: (9, 0), 2: (SECOND, 0), 3: (SECOND, 0)}, 0), ({1: (9 + SECOND, SECOND)}, 0)],
+            1,
+            id="one of two",
+        ),
+        pytest.param(
+            [({1: (9, 0), 2: (SECOND, 0)}, 0), ({1: (9, 0), 3: (SECOND, 0)}, 0), ({1: (9, 0)}, 0)],
+            2,
+            id="one after the other",
+        ),
+    ],
+)
+def test_time_of_those_that_nobody_has_waited_for_is_kept(
+    looks: list[tuple[dict[int, tuple[int, int]], float]], lost_s: float
+) -> None:
+    ledger = meter.Ledger()
+    for found, collected_s in [*looks, looks[-1]]:
+        told = ledger.note({(pid, 7): ticks for pid, ticks in found.items()}, collected_s)
+
+    assert told == lost_s
+
+
+def test_a_number_that_is_given_again_is_another_process() -> None:
+    ledger = meter.Ledger()
+    looks: list[Look] = [{(2, 7): (SECOND, 0)}, {(2, 8): (0, 0)}, {(2, 8): (0, 0)}]
+
+    assert [ledger.note(look, 0.0) for look in looks] == [0, 0, 1]
+
+
 def test_processes_that_are_gone_use_nothing() -> None:
     child = subprocess.Popen(["true"])
     child.wait()

@@ -155,6 +155,45 @@ async def test_as_many_processes_as_allowed_are_no_offence(backend: Backend) -> 
     assert result.text == "all\n", result
 
 
+_ORPHANS = """
+import os, time
+
+def fork():
+    for _ in range(1000):
+        try:
+            return os.fork()
+        except BlockingIOError:
+            time.sleep(0.01)
+    raise SystemExit("no more processes are to be had")
+
+for _ in range(100):
+    pid = fork()
+    if pid == 0:
+        if fork() == 0:
+            os._exit(0)
+        os._exit(0)
+    os.waitpid(pid, 0)
+print("all")
+"""
+
+
+@pytest.mark.parametrize("kind", ["single", "many", "collect", "sandbox"])
+async def test_dead_processes_that_nobody_can_wait_for_do_not_count(
+    backend: Backend, kind: str
+) -> None:
+    if kind == "single":
+        result = await backend.run(_ORPHANS, limits=PATIENT)
+    elif kind == "many":
+        (result,) = await backend.run_many(_ORPHANS, [b""], limits=PATIENT)
+    elif kind == "collect":
+        result = await backend.run(_ORPHANS, limits=PATIENT, collect=["absent"])
+    else:
+        async with await backend.create(SandboxSpec(limits=PATIENT)) as sandbox:
+            result = await sandbox.run(_ORPHANS)
+
+    assert (result.status, result.text) == ("ok", "all\n"), result
+
+
 def test_zygotes_that_share_few_users_begin_with_different_ones() -> None:
     one, other = (
         Ground("root", 0, 0, "", {}, (), (), 60001, 4000, False, first_slot=slot)

@@ -27,7 +27,16 @@ _KERNEL_MEMORY = (
     "buffers of pipes and sockets are counted only by a control group; they are bounded by "
     "`open_file_count` times `pid_count`"
 )
+UNWAITED = (
+    "of children that live shorter than 50 ms, and that nobody waits for, is missed; `wall_s` "
+    "bounds it"
+)
 _SHARED_KERNEL = "a fault of the kernel is not contained; use gVisor or a micro-VM against that"
+_OPEN_EVERYWHERE = {
+    "processor time": UNWAITED,
+    "kernel memory": _KERNEL_MEMORY,
+    "shared kernel": _SHARED_KERNEL,
+}
 _NO_MOUNT = "there is no mount of its own to bound it; use a tier with namespaces"
 
 
@@ -37,7 +46,7 @@ def of_tier(tier: Tier) -> Capabilities:
         return Capabilities(
             isolation=Level.NAMESPACE,
             enforced={**_EVERYWHERE, **_IN_NAMESPACES},
-            not_enforced={"kernel memory": _KERNEL_MEMORY, "shared kernel": _SHARED_KERNEL},
+            not_enforced=_OPEN_EVERYWHERE,
             networks=frozenset({"none", "loopback"}),
             has_base_folders=True,
             has_ports=True,
@@ -47,8 +56,7 @@ def of_tier(tier: Tier) -> Capabilities:
     open_ends = {
         "disk_bytes": _NO_MOUNT,
         "inode_count": _NO_MOUNT,
-        "kernel memory": _KERNEL_MEMORY,
-        "shared kernel": _SHARED_KERNEL,
+        **_OPEN_EVERYWHERE,
     }
     if tier == "landlock":
         return Capabilities(

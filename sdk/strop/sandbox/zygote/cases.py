@@ -54,7 +54,7 @@ def _supervise_case(run: Run, stdin: bytes) -> tuple[dict[str, Any] | None, list
     stdout_r, stdout_w = os.pipe2(os.O_CLOEXEC)
     stderr_r, stderr_w = os.pipe2(os.O_CLOEXEC)
     far = [stdin_r, stdout_w, stderr_w]
-    requests = run.child.requests
+    requests, ledger = run.child.requests, meter.Ledger()
     with suppress(OSError):
         socket.send_fds(requests, [b"c"], far)
     for fd in far:
@@ -66,12 +66,13 @@ def _supervise_case(run: Run, stdin: bytes) -> tuple[dict[str, Any] | None, list
         run.request,
         stdin=stdin,
         started_at=started_at,
-        measure=lambda: measure(run),
+        measure=lambda: measure(run, ledger),
         send_signal=lambda _: None,
     )
-    watch.run()
-    wall_s = watch.wall_s
     spared = frozenset([run.child.pid])
+    with meter.burying_orphans(spared):
+        watch.run()
+    wall_s = watch.wall_s
     if watch.ended_by is not None or len(meter.pids_below(run.root)) > 1:
         meter.kill_below(run.root, spared)
         meter.reap_orphans(spared)

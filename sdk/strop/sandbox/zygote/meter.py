@@ -3,8 +3,8 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from strop.sandbox.zygote import landlock, linux
@@ -26,7 +26,7 @@ class Usage:
 
     memory_bytes: int
     cpu_s: float
-    """Of living ones, and of those dead that a living one has waited for."""
+    """Of living ones, and of those dead that a living one has waited for; see `Ledger`."""
     thread_count: int = 0
     """Of all together; each process has at least one."""
 
@@ -59,23 +59,78 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def measure(pids: list[int], limit_bytes: int) -> Usage:
+class Ledger:
+    """Keeps the processor time that the kernel forgets: of processes that nobody has waited for.
+
+    It is seen from look to look, so that what lived shorter than that is missed. Time never counts
+    twice: what ended between two looks is taken for lost only if, by the second look after that,
+    nobody has been credited with it.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[tuple[int, int], tuple[int, int]] = {}
+        self._ended: dict[tuple[int, int], int] = {}
+        self._collected = 0
+        self._doubtful = 0
+        self._lost = 0
+
+    def note(self, found: dict[tuple[int, int], tuple[int, int]], collected_s: float) -> float:
+        """Take in a look at all processes, and give the seconds that are lost so far.
+
+        Args:
+            found: Number and start of each, and its ticks: in all, and those of children that it
+                has waited for.
+            collected_s: Of children that this process has waited for.
+        """
+        collected = int(collected_s * _TICKS)
+        before, self._before = self._before, found
+        credited = collected - self._collected
+        self._collected = collected
+        # An orphan that is adopted while it is looked for may be overlooked once.
+        overlooked = sum(total for key, total in self._ended.items() if key in found)
+        self._ended = {key: total for key, (total, _) in before.items() if key not in found}
+        credited += sum(
+            found[key][1] - waited for key, (_, waited) in before.items() if key in found
+        )
+        ended = sum(self._ended.values())
+        self._lost += max(0, self._doubtful - overlooked - max(0, credited - ended))
+        self._doubtful = max(0, ended - credited)
+        return self._lost / _TICKS
+
+
+def measure(
+    pids: list[int],
+    limit_bytes: int,
+    ledger: Ledger | None = None,
+    collected_s: float = 0.0,
+) -> Usage:
     """Add up what `pids` use.
 
     Resident pages are counted first, which is quick and too much: pages that processes share
     count once for each. Only where that sum passes `limit_bytes` are shared pages divided.
+
+    Args:
+        pids: Which processes.
+        limit_bytes: From where on memory is counted exactly.
+        ledger: Adds the time of those that have ended, as far as it was seen.
+        collected_s: Processor time of children that this process has waited for; it counts.
     """
-    pages, ticks, threads = 0, 0, 0
+    pages, threads = 0, 0
+    found: dict[tuple[int, int], tuple[int, int]] = {}
     for pid in pids:
         fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
         if len(fields) > 21:
-            ticks += sum(int(word) for word in fields[11:15])
+            user, system, *waited = map(int, fields[11:15])
+            found[pid, int(fields[19])] = user + system + sum(waited), sum(waited)
             pages += int(fields[21])
             threads += max(1, int(fields[17]))
     memory = pages * _PAGE_BYTES
     if memory > limit_bytes:
         memory = sum(_own_bytes(pid) for pid in pids)
-    return Usage(memory, ticks / _TICKS, threads)
+    cpu_s = sum(total for total, _ in found.values()) / _TICKS + collected_s
+    if ledger is not None:
+        cpu_s += ledger.note(found, collected_s)
+    return Usage(memory, cpu_s, threads)
 
 
 def _own_bytes(pid: int) -> int:
@@ -189,8 +244,28 @@ def _is_dead(pid: int) -> bool:
     return _read(f"/proc/{pid}/stat").rpartition(b")")[2][1:2] in (b"", b"Z", b"X")
 
 
+@contextmanager
+def burying_orphans(spared: frozenset[int]) -> Iterator[None]:
+    """Collect dead children but `spared` as they die: until then the kernel counts them."""
+    signal.signal(signal.SIGCHLD, lambda *_: reap_orphans(spared))
+    try:
+        reap_orphans(spared)
+        yield
+    finally:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
 def reap_orphans(spared: frozenset[int]) -> None:
     """Collect dead children; the exit status of `spared` is left for others to read."""
+    look = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    with suppress(ChildProcessError):
+        while (dead := os.waitid(os.P_ALL, 0, look)) is not None:
+            if dead.si_pid in spared:
+                # It may hide others.
+                break
+            os.waitpid(dead.si_pid, os.WNOHANG)
+        else:
+            return
     for pid in children(os.getpid()):
         if pid not in spared and _is_dead(pid):
             with suppress(OSError):

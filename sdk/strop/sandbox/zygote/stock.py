@@ -61,10 +61,10 @@ class Prepared:
         """Change how much its folder holds."""
         rootfs.fit_box(self.box_fd, size_bytes, inode_count)
 
-    def measure(self, limit_bytes: int) -> meter.Usage:
+    def measure(self, limit_bytes: int, ledger: meter.Ledger) -> meter.Usage:
         """Add up what all in it use."""
         pids = [self.pid, *meter.pids_below(self.pid), *meter.pids_below(self.first)]
-        return meter.measure(pids, limit_bytes)
+        return meter.measure(pids, limit_bytes, ledger)
 
     def reap(self) -> tuple[int, resource.struct_rusage]:
         """Wait for the process that code runs in; how it ended, and what it used."""

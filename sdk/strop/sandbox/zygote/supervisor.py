@@ -83,7 +83,7 @@ def _receive_exactly(job: socket.socket, size: int) -> bytes:
 
 def supervise_one(run: Run, stdin: bytes, started_at: float) -> None:
     """Follow the one run that was asked for, and report."""
-    child = run.child
+    child, ledger = run.child, meter.Ledger()
     watch = Watch(
         run.job,
         Streams(child.stdin_fd, child.stdout_fd, child.stderr_fd),
@@ -91,11 +91,12 @@ def supervise_one(run: Run, stdin: bytes, started_at: float) -> None:
         run.request,
         stdin=stdin,
         started_at=started_at,
-        measure=lambda: measure(run),
+        measure=lambda: measure(run, ledger),
         send_signal=lambda number: _signal_group(child.pid, number),
     )
     child.stdin_fd = -1
-    watch.run()
+    with meter.burying_orphans(frozenset([child.pid])):
+        watch.run()
     wall_s = watch.wall_s
     status, used = _reap(run, watch)
     if watch.ended_by == "client":
@@ -169,7 +170,7 @@ def _limit_behind(code: int, stderr: list[bytes], box: str | int | None) -> str 
     return None
 
 
-def measure(run: Run) -> meter.Usage:
+def measure(run: Run, ledger: meter.Ledger) -> meter.Usage:
     """Add up what all of a run use; once there are too many of them, only those few are looked at.
 
     Among hundreds of busy processes this one gets too little of the processor to look at all, and
@@ -179,12 +180,17 @@ def measure(run: Run) -> meter.Usage:
     most = int(limits["pid_count"])
     pids = meter.pids_below(run.root, most=most)
     is_crowd = len(pids) > most
-    used = meter.measure(pids, meter.UNBOUNDED if is_crowd else int(limits["memory_bytes"]))
+    dead = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = meter.measure(
+        pids,
+        meter.UNBOUNDED if is_crowd else int(limits["memory_bytes"]),
+        # Of a crowd not all are seen, which would pass for dead.
+        None if is_crowd else ledger,
+        dead.ru_utime + dead.ru_stime,
+    )
     if run.bound is not None:
         run.bound.follow(pids, used.thread_count)
-    dead = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu_s = used.cpu_s + dead.ru_utime + dead.ru_stime
-    return meter.Usage(used.memory_bytes, cpu_s, used.thread_count)
+    return used
 
 
 def _signal_group(pid: int, number: int) -> None:

@@ -16,13 +16,14 @@ from contextlib import suppress
 from typing import NoReturn
 
 from strop.sandbox.wire import RESULT, Request, pack_result
-from strop.sandbox.zygote import linux, nursery, supervisor, untrusted
+from strop.sandbox.zygote import linux, meter, nursery, supervisor, untrusted
 from strop.sandbox.zygote.place import Ground
 from strop.sandbox.zygote.stock import Prepared, Stock
 from strop.sandbox.zygote.watch import Streams, Watch
 from strop.sandbox.zygote.worker import DEFAULT_BOX, ROOM, RUN
 
-_MOST_AT_ONCE = 64
+_IDLE_COUNT = 64
+"""Threads that wait for calls; there are more while more runs go on."""
 _LARGEST_MESSAGE_BYTES = 1 << 16
 _KILLED = int(signal.SIGKILL)
 _TOO_MANY = "Raise `ulimit -Hn`, or choose a smaller pool or concurrency."
@@ -49,9 +50,9 @@ def serve(calls: socket.socket, alive_fd: int, ground: Ground, size: int) -> NoR
     _raise_descriptor_limit()
     stock = Stock(near, calls, ground, size)
     stock.fill()
-    # Each takes calls itself, so that none is handed from thread to thread.
-    for _ in range(_MOST_AT_ONCE):
-        threading.Thread(target=_take_calls, args=(calls, stock), daemon=True).start()
+    crew = _Crew(calls, stock)
+    for _ in range(_IDLE_COUNT):
+        crew.add_one()
     select.select([alive_fd, zygote_end], [], [])
     os._exit(0)
 
@@ -62,18 +63,47 @@ def _raise_descriptor_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _take_calls(calls: socket.socket, stock: Stock) -> NoReturn:
-    while True:
-        message, fds, _, _ = socket.recv_fds(calls, _LARGEST_MESSAGE_BYTES, 1)
-        if not message:
-            os._exit(0)
+class _Crew:
+    """Threads that each take calls themselves, so that none is handed from thread to thread."""
+
+    def __init__(self, calls: socket.socket, stock: Stock) -> None:
+        self._calls, self._stock = calls, stock
+        self._lock = threading.Lock()
+        self._idle_count = 0
+
+    def add_one(self) -> None:
+        """Start one more; where the kernel allows none, calls wait for those that there are."""
+        self._count(1)
         try:
-            if not fds:
-                raise OSError(errno.EMFILE, _TOO_MANY)
-            with socket.socket(fileno=fds[0]) as job:
-                _answer_or_tell(message, job, stock)
-        except BaseException as error:  # noqa: BLE001 - one run's trouble must not end others
-            os.write(2, f"sandbox watcher: {error!r}\n".encode())
+            threading.Thread(target=self._take_calls, daemon=True).start()
+        except RuntimeError:
+            self._count(-1)
+
+    def _count(self, change: int) -> int:
+        with self._lock:
+            self._idle_count += change
+            return self._idle_count
+
+    def _take_calls(self) -> None:
+        while True:
+            message, fds, _, _ = socket.recv_fds(self._calls, _LARGEST_MESSAGE_BYTES, 1)
+            if not message:
+                os._exit(0)
+            if self._count(-1) == 0:
+                self.add_one()
+            try:
+                self._answer(message, fds)
+            except BaseException as error:  # noqa: BLE001 - one run's trouble must not end others
+                os.write(2, f"sandbox watcher: {error!r}\n".encode())
+            if self._count(1) > _IDLE_COUNT:
+                self._count(-1)
+                return
+
+    def _answer(self, message: bytes, fds: list[int]) -> None:
+        if not fds:
+            raise OSError(errno.EMFILE, _TOO_MANY)
+        with socket.socket(fileno=fds[0]) as job:
+            _answer_or_tell(message, job, self._stock)
 
 
 def _answer_or_tell(message: bytes, job: socket.socket, stock: Stock) -> None:
@@ -111,7 +141,7 @@ def _watch(job: socket.socket, prepared: Prepared, request: Request) -> None:
     started_at = time.monotonic()
     with suppress(OSError):
         prepared.requests.sendall(untrusted.pack_task(request, request.limits))
-    limit_bytes = int(request.limits["memory_bytes"])
+    limit_bytes, ledger = int(request.limits["memory_bytes"]), meter.Ledger()
     watch = Watch(
         job,
         Streams(prepared.stdin_fd, prepared.stdout_fd, prepared.stderr_fd),
@@ -119,7 +149,7 @@ def _watch(job: socket.socket, prepared: Prepared, request: Request) -> None:
         request,
         stdin=request.stdin,
         started_at=started_at,
-        measure=lambda: prepared.measure(limit_bytes),
+        measure=lambda: prepared.measure(limit_bytes, ledger),
         send_signal=lambda _: None,
     )
     prepared.stdin_fd = -1
