@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 from strop.errors import SettingsError
 from strop.sandbox.wire import Reply, Request
@@ -21,7 +21,6 @@ Status: TypeAlias = Literal[
     "process_limit",
     "output_limit",
     "disk_full",
-    "cancelled",
 ]
 """How code ended. A fault of the sandbox itself is no status: it raises `SandboxError`."""
 
@@ -61,7 +60,7 @@ class Limits:
     memory_bytes: int = 512 * MEBIBYTE
     """Of all its processes together; also the address space of each, see `address_space_bytes`."""
     pid_count: int = 64
-    """Processes and threads at one time."""
+    """Processes and threads at one time; dead ones count until somebody has waited for them."""
     open_file_count: int = 256
     """Of each process."""
     output_bytes: int = MEBIBYTE
@@ -87,6 +86,11 @@ class Limits:
                 f"Limits of a sandbox must be above 0: {', '.join(wrong)}. Only "
                 "`address_space_bytes` may be 0, for no bound."
             )
+
+    @classmethod
+    def from_wire(cls, numbers: Mapping[str, Any]) -> Self:
+        """Give back what `to_wire` has made plain."""
+        return cls(**numbers)
 
     def to_wire(self) -> dict[str, float]:
         """Give every limit as a plain number."""
@@ -242,8 +246,13 @@ class Transport(Protocol):
         """What it can do."""
         ...
 
-    async def open_run(self, profile: Profile) -> Channel:
-        """Open the way for one run in a sandbox of its own, which ends with it."""
+    async def open_run(self, profile: Profile, limits: Limits) -> Channel:
+        """Open the way for one run in a sandbox of its own, which ends with it.
+
+        Args:
+            profile: What is prepared.
+            limits: Those that the run's request will name.
+        """
         ...
 
     async def open_room(self, spec: SandboxSpec) -> Room:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
 from strop.errors import SandboxError, SandboxUnavailableError
-from strop.sandbox.backends.docker import DockerTransport
+from strop.sandbox.backends.docker import DEFAULT_IMAGE, DockerTransport
 from strop.sandbox.backends.local import LocalTransport, TierName
-from strop.sandbox.base import Level, Limits, Transport
+from strop.sandbox.base import Capabilities, Level, Limits, Transport
 from strop.sandbox.client import Backend
 
 BackendName: TypeAlias = Literal[
@@ -23,17 +23,18 @@ ALLOW_UNSAFE = "STROP_ALLOW_UNSAFE_SANDBOX"
 _LEVELS: dict[str, Level] = {
     "zygote-root": Level.NAMESPACE,
     "zygote-userns": Level.NAMESPACE,
-    "docker": Level.CONTAINER,
+    "docker": Level.GVISOR,
     "zygote-landlock": Level.LANDLOCK,
     "unsafe-subprocess": Level.NONE,
 }
+"""Of each the strongest that it can be; what it is here, its capabilities tell."""
 _FIRST_WORDS = "import colorsys; print(6 * 7)"
 """Imports a module that nothing has loaded, so that an unreadable Python is noticed."""
 _USERNS_REMEDY = (
     "allow user namespaces: sysctl user.max_user_namespaces=10000, on Ubuntu "
     "kernel.apparmor_restrict_unprivileged_userns=0, on old Debian "
     "kernel.unprivileged_userns_clone=1; in a container start it with "
-    "--security-opt seccomp=unconfined"
+    "--security-opt seccomp=unconfined --security-opt apparmor=unconfined"
 )
 _PROC_REMEDY = (
     "the container hides parts of /proc: start it with --security-opt systempaths=unconfined"
@@ -64,7 +65,7 @@ class Probe:
 async def open_backend(
     name: BackendName = "auto",
     *,
-    min_isolation: Level = Level.NAMESPACE,
+    min_isolation: Level | None = None,
     concurrency: int | None = None,
     limits: Limits | None = None,
     python: str | None = None,
@@ -74,8 +75,9 @@ async def open_backend(
 
     Args:
         name: One backend, or ``auto`` for the strongest that works.
-        min_isolation: Nothing weaker is chosen by ``auto``. `Level.LANDLOCK` lets it fall back to
-            the tier without namespaces, which does not bound the disk.
+        min_isolation: Nothing weaker is opened. `Level.LANDLOCK` lets ``auto`` fall back to the
+            tier without namespaces, which does not bound the disk. None: `Level.NAMESPACE` for
+            ``auto``; a backend that is named is taken as it is.
         concurrency: Runs at the same time. None: twice the cores.
         limits: Of runs that name none.
         python: Interpreter that Python code runs in. None: this one.
@@ -84,15 +86,18 @@ async def open_backend(
     Raises:
         SandboxUnavailableError: None works; every attempt is named with its remedy.
     """
+    least = min_isolation
+    if least is None:
+        least = Level.NAMESPACE if name == "auto" else Level.NONE
     probes: list[Probe] = []
-    for candidate in candidates(min_isolation) if name == "auto" else [name]:
-        transport, probe = await attempt(candidate, python=python, user=user)
+    for candidate in candidates(least) if name == "auto" else [name]:
+        transport, probe = await attempt(candidate, python=python, user=user, least=least)
         if transport is not None:
             return Backend(transport, concurrency=concurrency, limits=limits)
         probes.append(probe)
-    tried = "\n".join(f"  - {probe}" for probe in probes)
+    tried = "\n".join(f"  - {probe}" for probe in probes) or "  no backend can be that strong"
     raise SandboxUnavailableError(
-        f"no sandbox of isolation {min_isolation.name} or stronger works here:\n{tried}",
+        f"no sandbox of isolation {least.name} or stronger works here:\n{tried}",
         errno=probes[-1].errno if probes else None,
     )
 
@@ -105,9 +110,13 @@ def candidates(min_isolation: Level) -> list[str]:
 
 
 async def attempt(
-    name: str, *, python: str | None = None, user: int | None = None
+    name: str,
+    *,
+    python: str | None = None,
+    user: int | None = None,
+    least: Level = Level.NONE,
 ) -> tuple[Transport | None, Probe]:
-    """Try a backend by running code in it; give it open if it works."""
+    """Try a backend by running code in it; give it open if it works and is as strong as asked."""
     if name == "unsafe-subprocess" and os.environ.get(ALLOW_UNSAFE) != "1":
         remedy = f"set {ALLOW_UNSAFE}=1 if you trust all code, or choose another backend"
         return None, Probe(name, False, "it isolates nothing and is not allowed", remedy=remedy)
@@ -116,6 +125,11 @@ async def attempt(
     except SandboxUnavailableError as error:
         text = str(error)
         return None, Probe(name, False, text, error.errno, _remedy(name, text, error.errno))
+    found = transport.capabilities.isolation
+    if found < least:
+        await transport.close()
+        text = f"its isolation is {found.name}, and {least.name} is the least that is asked for"
+        return None, Probe(name, False, text, remedy=_strength_remedy(name))
     try:
         result = await Backend(transport).run(_FIRST_WORDS, limits=Limits(wall_s=20.0))
     except SandboxError as error:
@@ -138,6 +152,8 @@ async def _open(name: str, python: str | None, user: int | None) -> Transport:
 
 
 def _remedy(name: str, text: str, code: int | None) -> str:
+    if name == "docker" and "started no container" in text:
+        return f"pull {DEFAULT_IMAGE}, or see the engine's message"
     if name == "docker":
         return "start a Docker or Podman daemon, and let this user reach it"
     if name == "zygote-landlock":
@@ -153,12 +169,23 @@ def _remedy(name: str, text: str, code: int | None) -> str:
     )
 
 
-async def probe_all(*, python: str | None = None) -> list[Probe]:
-    """Try every backend that could be chosen here, one after the other."""
-    probes = []
+def _strength_remedy(name: str) -> str:
+    if name == "docker":
+        return "install gVisor, and make its `runsc` known to the engine as a runtime"
+    return "take a stronger backend, or ask for less"
+
+
+async def probe_all(*, python: str | None = None) -> tuple[list[Probe], dict[str, Capabilities]]:
+    """Try every backend that could be chosen here, one after the other.
+
+    Returns:
+        What came of each, and what those that work can do, by their names.
+    """
+    probes, found = [], {}
     for name in candidates(Level.LANDLOCK):
         transport, probe = await attempt(name, python=python)
         if transport is not None:
+            found[name] = transport.capabilities
             await transport.close()
         probes.append(probe)
-    return probes
+    return probes, found

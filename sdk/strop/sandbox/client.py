@@ -71,8 +71,8 @@ class Backend(Runs):
         """What it can do, and what it enforces."""
         return self._transport.capabilities
 
-    async def _open(self, profile: Profile) -> Channel:
-        return await self._transport.open_run(profile)
+    async def _open(self, profile: Profile, limits: Limits) -> Channel:
+        return await self._transport.open_run(profile, limits)
 
     @asynccontextmanager
     async def turn(self, rollout: str = "") -> AsyncIterator[float]:
@@ -88,9 +88,10 @@ class Backend(Runs):
         self, code: str, *, limits: Limits | None = None, profile: Profile | None = None
     ) -> Job:
         """Start a Python program in a sandbox of its own and return while it runs."""
-        channel = await self._open(profile or Profile())
+        limits = limits or self._limits
+        channel = await self._open(profile or Profile(), limits)
         job = Job(channel, self._origin())
-        bounds = (limits or self._limits).to_wire()
+        bounds = limits.to_wire()
         source = code.encode(errors="surrogatepass")
         await channel.send(Request("python", bounds, code=source, is_streaming=True).pack())
         return job

@@ -9,17 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from strop.sandbox import control_groups
-from strop.sandbox.backends import capability
 from strop.sandbox.base import Capabilities, Level
 from strop.sandbox.choose import Probe, probe_all
 from strop.sandbox.zygote import landlock
-from strop.sandbox.zygote.place import Tier
-
-_TIERS: Mapping[str, Tier] = {
-    "zygote-root": "root",
-    "zygote-userns": "userns",
-    "zygote-landlock": "landlock",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +69,12 @@ async def examine(*, python: str | None = None) -> Report:
     Args:
         python: Interpreter of the local backends. None: this one.
     """
-    probes = await probe_all(python=python)
-    working = [probe.name for probe in probes if probe.is_usable and probe.name in _TIERS]
+    probes, capabilities = await probe_all(python=python)
     return Report(
         kernel=platform.release(),
         user=os.geteuid(),
         landlock_version=landlock.version(),
         cgroups=str(control_groups.probe()),
         probes=tuple(probes),
-        capabilities={name: capability.of_tier(_TIERS[name]) for name in working},
+        capabilities=capabilities,
     )

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _FOREVER_S = 1e9
 _UNBOUNDED_BYTES = 1 << 40
+_OPERATION_S = 60.0
+"""Far more than files within a sandbox's limits take: what takes longer is made to."""
 _LIMITS_OF_ALL = ("memory_bytes", "pid_count", "output_bytes", "file_bytes", "disk_bytes")
 """What a file operation reaches because of all else in its sandbox."""
 
@@ -68,7 +70,7 @@ class Sandbox(Runs):
         self._ports: set[ExposedPort] = set()
         self.spec = spec
 
-    async def _open(self, profile: Profile) -> Channel:
+    async def _open(self, profile: Profile, limits: Limits) -> Channel:
         if profile != Profile():
             raise SandboxError("a sandbox has its profile from its start; name it in `SandboxSpec`")
         return await self._room.open_channel()
@@ -215,8 +217,8 @@ class Sandbox(Runs):
     async def _operate(self, path: str, argv: tuple[str, ...], stdin: bytes = b"") -> bytes:
         limits = replace(
             self._limits,
-            wall_s=60.0,
-            cpu_s=60.0,
+            wall_s=_OPERATION_S,
+            cpu_s=_OPERATION_S,
             output_bytes=2 * self._limits.disk_bytes + MEBIBYTE,
             file_bytes=self._limits.disk_bytes,
             memory_bytes=1024 * MEBIBYTE,
@@ -234,6 +236,9 @@ class Sandbox(Runs):
         try:
             code, text = json.loads(result.stderr)
         except ValueError:
+            if result.limit in ("wall_s", "cpu_s"):
+                text = f"{result.limit} of {_OPERATION_S:g} s was reached"
+                raise OSError(errno.ETIMEDOUT, text, path) from None
             if result.is_ok or result.limit in _LIMITS_OF_ALL:
                 limit = result.limit or "output_bytes"
                 raise OSError(errno.ENOSPC, f"{limit} was reached", path) from None

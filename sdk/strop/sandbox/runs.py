@@ -44,7 +44,7 @@ class Runs:
         self._transport, self._queue, self._binaries = transport, queue, binaries
         self._limits = limits
 
-    async def _open(self, profile: Profile) -> Channel:
+    async def _open(self, profile: Profile, limits: Limits) -> Channel:
         raise NotImplementedError
 
     def _variables(self, env: Mapping[str, str]) -> Mapping[str, str]:
@@ -228,8 +228,9 @@ class Runs:
         """Wait for a turn, open a channel and send the request; hang up afterwards."""
         async with self._queue.turn(rollout) as queue_s:
             started_at = time.monotonic()
-            opened = self._transport.open_run(profile) if is_apart else self._open(profile)
-            channel = await opened
+            limits = Limits.from_wire(request.limits)
+            open_ = self._transport.open_run if is_apart else self._open
+            channel = await open_(profile, limits)
             try:
                 await channel.send(request.pack())
                 yield channel, self._origin(queue_s, time.monotonic() - started_at)

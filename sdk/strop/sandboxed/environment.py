@@ -31,7 +31,7 @@ class SandboxEnvironment(Environment):
         self,
         *,
         backend: Backend | BackendName = "auto",
-        min_isolation: Level = Level.NAMESPACE,
+        min_isolation: Level | None = None,
         concurrency: int | None = None,
         spec: SandboxSpec = _SPEC,
         conduct: Conduct = _CONDUCT,
@@ -42,7 +42,8 @@ class SandboxEnvironment(Environment):
 
         Args:
             backend: An open backend, which stays open, or the name of one to open.
-            min_isolation: Of a backend to open: nothing weaker is taken.
+            min_isolation: Of a backend to open: nothing weaker is taken. None: namespaces or
+                stronger, unless `backend` names one, which is taken as it is.
             concurrency: Of a backend to open: runs at the same time. None: twice the cores.
             spec: Limits, network, variables and profile of every episode's sandbox.
             conduct: Test command and length of answers.

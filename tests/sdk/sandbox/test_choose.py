@@ -11,8 +11,9 @@ import pytest
 
 from strop.errors import SandboxUnavailableError
 from strop.sandbox import Level, open_backend
+from strop.sandbox.backends.docker import DockerTransport
 from strop.sandbox.choose import ALLOW_UNSAFE, Probe, candidates
-from strop.sandbox.doctor import examine
+from strop.sandbox.doctor import Report, examine
 from tests.sdk.sandbox.conftest import SYSTEM_PYTHON, TIERS, open_tier
 
 SDK = str(Path(__file__).parents[3] / "sdk")
@@ -120,6 +121,29 @@ def test_where_namespaces_are_denied_it_refuses_or_falls_back_as_asked() -> None
     assert fallen == ["zygote-landlock", "LANDLOCK", "42\n"]
 
 
+async def test_what_is_stronger_than_anything_here_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SandboxUnavailableError, match="no backend can be that strong"):
+        await open_backend(min_isolation=Level.MICROVM)
+    with pytest.raises(
+        SandboxUnavailableError, match=r"GVISOR or stronger.*\n  - docker: "
+    ) as found:
+        await open_backend(min_isolation=Level.GVISOR)
+    assert "podman is not installed" in str(found.value)
+
+
+async def test_a_backend_that_is_named_is_no_weaker_than_asked_for() -> None:
+    await (await open_tier(TIERS[-1])).close()
+    python = SYSTEM_PYTHON if os.geteuid() == 0 else None
+    async with await open_backend("zygote-landlock", python=python) as backend:
+        assert backend.capabilities.isolation == Level.LANDLOCK
+
+    with pytest.raises(SandboxUnavailableError, match="LANDLOCK, and NAMESPACE is the least"):
+        await open_backend("zygote-landlock", min_isolation=Level.NAMESPACE, python=python)
+
+
 async def test_the_doctor_says_what_holds_and_what_does_not() -> None:
     report = await examine()
     document = json.loads(json.dumps(report.to_json()))
@@ -131,3 +155,14 @@ async def test_the_doctor_says_what_holds_and_what_does_not() -> None:
         if backend["is_usable"]:
             assert "memory_bytes" in backend["enforced"]
             assert "shared kernel" in backend["not_enforced"]
+            assert "wall_s" in backend["not_enforced"]["processor time"]
+    assert set(report.capabilities) == {probe.name for probe in report.probes if probe.is_usable}
+
+
+def test_the_doctor_names_a_container_engine_as_chosen_where_nothing_comes_before_it() -> None:
+    found = DockerTransport("/usr/bin/docker", None).capabilities
+    probes = (Probe("zygote-userns", False, "no"), Probe("docker", True))
+    report = Report("6.1", 1000, 6, "none", probes, {"docker": found})
+
+    assert report.chosen == "docker"
+    assert report.to_json()["backends"][1]["isolation"] == "CONTAINER"

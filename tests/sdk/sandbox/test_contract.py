@@ -1,16 +1,19 @@
 """Every transport keeps the same promises: local, behind an agent, in a container."""
 
 import asyncio
+import itertools
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +23,7 @@ from strop.sandbox.backends.agent import Agent
 from strop.sandbox.backends.local import LocalTransport
 from strop.sandbox.backends.remote import RemoteTransport
 from tests.sdk.sandbox.conftest import TIERS, TIGHT, open_tier
+from tests.waiting import until
 
 TOKEN = "a token that nobody guesses"
 SDK = str(Path(__file__).parents[3] / "sdk")
@@ -126,7 +130,7 @@ async def test_a_cancelled_run_is_over(any_backend: Backend) -> None:
         await task
 
     assert (await any_backend.run("print(1)")).text == "1\n"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 40
 
 
 async def test_an_agent_refuses_whoever_does_not_know_its_token() -> None:
@@ -186,10 +190,33 @@ async def test_rooms_end_with_their_clients_connection() -> None:
 
     await transport.close()
 
-    async with asyncio.timeout(5):
-        while agent._rooms:  # noqa: ASYNC110 - the other side's event
-            await asyncio.sleep(0.01)
+    await until(lambda: not agent._rooms)
     await agent.close()
+
+
+async def test_a_name_with_several_addresses_means_one_agent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As that of a headless service, whose answers come in another order each time."""
+    one, other = await open_tier(TIERS[0]), await open_tier(TIERS[0])
+    agents = [Agent(one.transport, TOKEN), Agent(other.transport, TOKEN)]
+    port = await agents[0].start("127.0.0.1", 0)
+    await agents[1].start("127.0.0.2", port)
+    addresses = itertools.cycle(["127.0.0.1", "127.0.0.2"])
+    resolve = socket.getaddrinfo
+
+    def look_up(host: str, *arguments: Any, **options: Any) -> Any:
+        found = next(addresses) if host == "agents.example" else host
+        return resolve(found, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    transport = await RemoteTransport.connect("agents.example", port, TOKEN)
+    async with Backend(transport) as backend, await backend.create() as sandbox:
+        for index in range(4):
+            await sandbox.write(f"f{index}", b"x")
+        assert len(await sandbox.list()) == 5
+    for agent in agents:
+        await agent.close()
 
 
 async def test_the_agent_runs_as_a_command(tmp_path: Path) -> None:
@@ -210,7 +237,7 @@ async def test_the_agent_runs_as_a_command(tmp_path: Path) -> None:
 
     process.send_signal(signal.SIGINT)
 
-    assert await asyncio.wait_for(process.wait(), 10) in (0, 130)
+    assert await asyncio.wait_for(process.wait(), 60) in (0, 130)
 
 
 async def _read_document(stream: asyncio.StreamReader) -> str:

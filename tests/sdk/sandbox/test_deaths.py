@@ -100,7 +100,7 @@ while True:
 
 async def test_code_past_its_limit_ends_though_the_client_reads_nothing(backend: Backend) -> None:
     limits = replace(TIGHT, wall_s=2.0, cpu_s=60.0, output_bytes=4 * MIB)
-    with contextlib.closing(await backend._transport.open_run(Profile())) as channel:
+    with contextlib.closing(await backend._transport.open_run(Profile(), limits)) as channel:
         await channel.send(Request("python", limits.to_wire(), code=SPIN).pack())
         stub = stub_pids(backend)[0]
         assert await _until(lambda: bool(_spinning(stub)), most_s=30.0)
@@ -153,6 +153,48 @@ def _first_of_its_namespace(pid: int, others: list[int]) -> int:
     """
     earlier = reversed(others[: others.index(pid)])
     return next(other for other in earlier if _is_first(other))
+
+
+ONE_INPUT = [b""]
+
+
+@pytest.mark.parametrize("tier", NAMESPACED, ids=str)
+@pytest.mark.parametrize("kind", ["many", "collect", "stream", "room"])
+async def test_the_death_of_a_keeper_ends_its_sandbox_and_no_other(tier: Tier, kind: str) -> None:
+    """What runs more than once, or takes files out, has a first process that is ours."""
+    async with await open_tier(tier) as backend, await backend.create() as other:
+        stub = stub_pids(backend)[0]
+        zygote = meter.children(_zygote_of(stub))[0]
+        keepers = set(meter.children(zygote))
+        run = asyncio.ensure_future(_run_kept(backend, kind))
+        assert await _until(lambda: len(_tree_of(zygote, keepers)) >= 4, most_s=30.0)
+        tree = _tree_of(zygote, keepers)
+        (keeper,) = set(meter.children(zygote)) - keepers
+        os.kill(keeper, signal.SIGKILL)
+
+        with pytest.raises(SandboxError):
+            await run
+        assert await _until(functools.partial(_are_gone, [keeper, *tree]), most_s=30.0)
+        assert (await other.exec("echo alive")).text == "alive\n"
+        assert (await backend.run_many("print(1)", ONE_INPUT))[0].text == "1\n"
+        assert stub_pids(backend) == [stub]
+
+
+async def _run_kept(backend: Backend, kind: str) -> object:
+    if kind == "many":
+        return await backend.run_many(TREE, ONE_INPUT)
+    if kind == "collect":
+        return await backend.run(TREE, collect=["never"])
+    if kind == "stream":
+        return await (await backend.start_program(TREE)).wait()
+    async with await backend.create() as sandbox:
+        return await sandbox.run(TREE)
+
+
+def _tree_of(zygote: int, known: set[int]) -> list[int]:
+    """What is below the keepers that were started since: the tree of processes above."""
+    keepers = [pid for pid in meter.children(zygote) if pid not in known]
+    return [pid for keeper in keepers for pid in meter.pids_below(keeper) if not _is_gone(pid)]
 
 
 @pytest.mark.parametrize("victim", ["stub", "zygote", "watcher", "supervisor"])
@@ -293,6 +335,25 @@ async def test_more_runs_than_are_prepared_go_at_once(tier: Tier) -> None:
     assert [result.text for result in results] == ["1\n"] * 5 * POOL
     # None has waited for another one to end before it began.
     assert longest_s < time.monotonic() - started_at - 1.4
+
+
+async def test_more_runs_go_at_once_than_a_watcher_has_threads_at_first(spaces: Backend) -> None:
+    count = 80
+    gate = "import time\ntime.sleep(600)"
+    limits = replace(TIGHT, wall_s=60.0, cpu_s=60.0)
+    stub = stub_pids(spaces)[0]
+    backend = Backend(spaces.transport, concurrency=count)
+    await wait_for_idle(spaces, most_s=30.0)
+    # Of each run its namespace's first process and its own; others are being prepared.
+    wanted = len(meter.pids_below(stub)) + 2 * (count - POOL)
+    runs = [asyncio.ensure_future(backend.run(gate, limits=limits)) for _ in range(count)]
+    try:
+        assert await _until(lambda: len(meter.pids_below(stub)) >= wanted, most_s=50.0)
+    finally:
+        for run in runs:
+            run.cancel()
+        await asyncio.gather(*runs, return_exceptions=True)
+    await wait_for_idle(spaces, most_s=30.0)
 
 
 def _has_children(pid: int, count: int) -> bool:

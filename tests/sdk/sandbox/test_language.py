@@ -120,7 +120,7 @@ def test_levels_are_ordered_by_strength() -> None:
     assert [level.name for level in sorted(Level)] == names
 
 
-@pytest.mark.parametrize("status", ["ok", "nonzero", "signal", "timeout", "oom", "cancelled"])
+@pytest.mark.parametrize("status", ["ok", "nonzero", "signal", "timeout", "oom", "process_limit"])
 def test_only_ok_is_ok(status: str) -> None:
     assert ExecResult(status, 0).is_ok == (status == "ok")  # type: ignore[arg-type]
 

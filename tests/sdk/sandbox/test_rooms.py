@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from strop.errors import SandboxError, SpoiledWorkspaceError
-from strop.sandbox import Backend, Sandbox, SandboxSpec
+from strop.sandbox import Backend, Sandbox, SandboxSpec, room
 from tests.sdk.sandbox.conftest import NAMESPACED, TIGHT, Tier, open_tier
 
 
@@ -263,6 +263,11 @@ async def test_a_network_that_a_tier_lacks_is_refused(backend: Backend) -> None:
         await backend.create(SandboxSpec(network="host"))
 
 
+async def test_an_image_is_refused_where_there_are_none(backend: Backend) -> None:
+    with pytest.raises(SandboxError, match=r"has no images; 'python:3.12' needs"):
+        await backend.create(SandboxSpec(image="python:3.12"))
+
+
 NESTED = """
 import os
 os.mkdir("work")
@@ -291,6 +296,17 @@ async def test_files_that_cannot_be_taken_out_are_the_fault_of_the_code(
 
         with pytest.raises(SpoiledWorkspaceError, match="cannot be taken out"):
             await sandbox.snapshot("work")
+
+
+async def test_files_that_take_too_long_to_take_out_are_the_fault_of_the_code(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "_OPERATION_S", 0.001)
+    async with await _create(backend) as sandbox:
+        with pytest.raises(SpoiledWorkspaceError, match=r"wall_s of 0\.001 s was reached"):
+            await sandbox.snapshot()
+        with pytest.raises(OSError, match=r"wall_s of 0\.001 s was reached"):
+            await sandbox.restore(bytes(1024))
 
 
 async def test_a_folder_that_code_took_away_is_told_by_the_next_run(backend: Backend) -> None:

@@ -91,7 +91,9 @@ class Agent:
 
     async def _open(self, call: dict[str, Any]) -> Channel:
         if call["word"] == "run":
-            return await self._transport.open_run(read_profile(call["profile"]))
+            # Clients of older versions do not tell.
+            limits = Limits.from_wire(call["limits"]) if "limits" in call else Limits()
+            return await self._transport.open_run(read_profile(call["profile"]), limits)
         room = self._rooms.get(call["room"])
         if room is None:
             raise SandboxError("there is no such sandbox; it was stopped, or its client hung up")

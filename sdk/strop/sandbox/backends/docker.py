@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+import tempfile
 import uuid
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 from weakref import WeakSet
 
 from strop.errors import SandboxError, SandboxUnavailableError
-from strop.sandbox.base import Capabilities, Level, Limits, Profile, SandboxSpec
+from strop.sandbox.backends import capability
+from strop.sandbox.base import MEBIBYTE, Capabilities, Level, Limits, Profile, SandboxSpec
 from strop.sandbox.wire import HEADER, Reply
 
 DEFAULT_IMAGE = "python:3.11-slim"
@@ -22,11 +24,17 @@ _BOOT = (
     f"import sys; sys.path.insert(0, {_SDK_INSIDE!r}); "
     "from strop.sandbox.zygote.stdio import main; main()"
 )
+_KEEPER = ("python3", "-I", "-S", "-c", "import sys; print(flush=True); sys.stdin.read()")
+"""Keeps a container as long as its standard input: that ends with whoever has started it."""
+_REFUSALS = (125, 126, 127)
+"""Exit codes of an engine's own, where no program of ours has run."""
 _LABEL = "strop.sandbox=1"
 _ENGINE_S = 60.0
 _USER = "60001:60001"
+_OWN_BYTES = 64 * MEBIBYTE
 _HELD = {
-    "memory_bytes": "the engine's control group",
+    "memory_bytes": "RLIMIT_AS for each process; the watchdog, every 50 ms, for all together; the "
+    "engine's control group, which counts files too, is the last stop",
     "pid_count": "the engine's control group",
     "disk_bytes": "the size of the container's tmpfs",
     "wall_s": "the supervisor's clock",
@@ -34,8 +42,10 @@ _HELD = {
     "file_bytes": "RLIMIT_FSIZE",
     "open_file_count": "RLIMIT_NOFILE",
     "output_bytes": "the supervisor",
+    "address_space_bytes": "RLIMIT_AS",
 }
 _NOT_HELD = {
+    "processor time": capability.UNWAITED,
     "inode_count": "tmpfs options of the engine do not bound it",
     "shared kernel": "unless the engine offers gVisor, a fault of the kernel is not contained",
 }
@@ -49,6 +59,7 @@ class DockerTransport:
         self.name = Path(command).name
         self._command, self._runtime, self._image = command, runtime, image
         self._names: set[str] = set()
+        self._removals: set[asyncio.Task[None]] = set()
         self._channels: WeakSet[PipeChannel] = WeakSet()
 
     @classmethod
@@ -84,10 +95,11 @@ class DockerTransport:
             has_images=True,
         )
 
-    async def open_run(self, profile: Profile) -> PipeChannel:
+    async def open_run(self, profile: Profile, limits: Limits) -> PipeChannel:
         """Open the way for one run in a container of its own."""
+        _check_profile(self.name, profile)
         name = _new_name()
-        options = container_options(name, Limits(), profile, self._runtime)
+        options = container_options(name, limits, profile, self._runtime)
         return await self._pipe(["run", "--interactive", "--rm", *options, self._image])
 
     async def _pipe(self, argv: list[str]) -> PipeChannel:
@@ -98,28 +110,47 @@ class DockerTransport:
 
     async def open_room(self, spec: SandboxSpec) -> DockerRoom:
         """Start a container that lives until it is closed."""
+        own = self.capabilities.networks
+        if spec.network not in own:
+            raise SandboxError(
+                f"{self.name} has no network {spec.network!r}. Choose one of {sorted(own)}."
+            )
+        _check_profile(self.name, spec.profile)
         name = _new_name()
         options = container_options(name, spec.limits, spec.profile, self._runtime)
         image = spec.image or self._image
-        argv = ["run", "--detach", "--rm", *options, image, "sleep", "infinity"]
-        code, output = await _engine(self._command, *argv)
-        if code != 0:
-            raise SandboxError(f"{self.name} started no container: {output.strip()[-500:]}")
+        argv = ["run", "--interactive", "--rm", *options, image, *_KEEPER]
+        channel = await PipeChannel.open([self._command, *argv])
+        self._channels.add(channel)
         self._names.add(name)
-        return DockerRoom(self, name)
+        try:
+            await channel.wait_for_word()
+        except BaseException:
+            channel.close()
+            self.remove(name)
+            raise
+        return DockerRoom(self, name, channel)
 
     async def open_job(self, name: str) -> PipeChannel:
         """Open the way for one more run in a container."""
         return await self._pipe(["exec", "--interactive", name])
 
-    async def remove(self, name: str) -> None:
-        """Remove a container with all that is in it."""
-        self._names.discard(name)
+    def remove(self, name: str) -> None:
+        """Remove a container with all that is in it, once; `close` waits for that."""
+        if name in self._names:
+            self._names.remove(name)
+            task = asyncio.ensure_future(self._remove(name))
+            self._removals.add(task)
+            task.add_done_callback(self._removals.discard)
+
+    async def _remove(self, name: str) -> None:
         await _engine(self._command, "rm", "--force", name)
 
     async def close(self) -> None:
         """Remove every container that was started from here."""
-        await asyncio.gather(*(self.remove(name) for name in list(self._names)))
+        for name in list(self._names):
+            self.remove(name)
+        await asyncio.gather(*self._removals)
         channels = list(self._channels)
         for channel in channels:
             channel.close()
@@ -130,11 +161,13 @@ def container_options(
     name: str, limits: Limits, profile: Profile, runtime: str | None
 ) -> list[str]:
     """Give the engine's options for a container that may do nothing beyond its limits."""
+    # Files in a tmpfs and our own supervisor are memory as well.
+    memory_bytes = limits.memory_bytes + limits.disk_bytes + _OWN_BYTES
     mounts = [(_SDK, _SDK_INSIDE), *((path, path) for path in profile.mounts)]
     return [
         *("--name", name, "--label", _LABEL, "--network", "none", "--user", _USER),
         *("--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--read-only"),
-        *("--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes)),
+        *("--memory", str(memory_bytes), "--memory-swap", str(memory_bytes)),
         # Our own supervisor is among the processes that the engine counts.
         *("--pids-limit", str(limits.pid_count + 8)),
         *("--tmpfs", f"/box:rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}"),
@@ -142,6 +175,15 @@ def container_options(
         *(part for source, target in mounts for part in ("--volume", f"{source}:{target}:ro")),
         *(("--runtime", runtime) if runtime else ()),
     ]
+
+
+def _check_profile(name: str, profile: Profile) -> None:
+    """Refuse what a container would quietly go without; modules load there when code asks."""
+    if profile.python_paths or profile.base_folder is not None:
+        raise SandboxError(
+            f"{name} has neither `python_paths` nor a `base_folder`. Take `mounts` and the "
+            "variable PYTHONPATH, or put the files in an image."
+        )
 
 
 def _new_name() -> str:
@@ -168,19 +210,17 @@ async def _engine(*argv: str) -> tuple[int, str]:
 class PipeChannel:
     """A run's frames over the pipes of a child process."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self._reaper: asyncio.Task[int] | None = None
+    def __init__(self, process: asyncio.subprocess.Process, log: IO[bytes]) -> None:
+        self._process, self._log = process, log
+        self._reaper: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(cls, argv: list[str]) -> PipeChannel:
         """Start the process that carries the frames."""
         pipe = asyncio.subprocess.PIPE
-        discard = asyncio.subprocess.DEVNULL
-        process = await asyncio.create_subprocess_exec(
-            *argv, stdin=pipe, stdout=pipe, stderr=discard
-        )
-        return cls(process)
+        log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the channel
+        process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe, stderr=log)
+        return cls(process, log)
 
     async def send(self, frame: bytes) -> None:
         """Send one frame; when the other side is gone, `receive` tells."""
@@ -196,14 +236,44 @@ class PipeChannel:
             tag, size = HEADER.unpack(await self._process.stdout.readexactly(HEADER.size))
             return Reply(tag, await self._process.stdout.readexactly(size))
         except (asyncio.IncompleteReadError, OSError):
+            await self._raise_refusal()
             return None
+
+    async def wait_for_word(self) -> None:
+        """Wait until the process has said something, which is no frame.
+
+        Raises:
+            SandboxError: It ended before, or says nothing.
+        """
+        assert self._process.stdout is not None
+        try:
+            async with asyncio.timeout(_ENGINE_S):
+                if await self._process.stdout.readline():
+                    return
+        except TimeoutError as error:
+            raise SandboxError(f"a container was not ready in {_ENGINE_S:.0f} s") from error
+        await self._raise_refusal()
+        raise SandboxError("a container ended at its start")
+
+    async def _raise_refusal(self) -> None:
+        """Say why the engine has started nothing, where that is so."""
+        if self._reaper is not None:
+            return
+        if await self._process.wait() in _REFUSALS:
+            self._log.seek(0)
+            cause = self._log.read(1 << 16).decode(errors="replace").strip()
+            raise SandboxError(f"the engine started no container: {cause[-500:]}")
 
     def close(self) -> None:
         """Hang up; the run ends at once if it has not ended."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         if self._reaper is None:
-            self._reaper = asyncio.ensure_future(self._process.wait())
+            self._reaper = asyncio.ensure_future(self._end())
+
+    async def _end(self) -> None:
+        await self._process.wait()
+        self._log.close()
 
     async def wait_closed(self) -> None:
         """Wait until the process has ended, after `close`."""
@@ -214,17 +284,18 @@ class PipeChannel:
 class DockerRoom:
     """A living container."""
 
-    def __init__(self, transport: DockerTransport, name: str) -> None:
-        self._transport, self._name = transport, name
-        self._removal: asyncio.Task[None] | None = None
+    def __init__(self, transport: DockerTransport, name: str, keeper: PipeChannel) -> None:
+        self._transport, self._name, self._keeper = transport, name, keeper
+        self._is_closed = False
 
     async def open_channel(self) -> PipeChannel:
         """Open the way for one more run."""
-        if self._removal is not None:
+        if self._is_closed:
             raise SandboxError("this sandbox is stopped. Create another one.")
         return await self._transport.open_job(self._name)
 
     def close(self) -> None:
         """Remove the container, with every run and file in it."""
-        if self._removal is None:
-            self._removal = asyncio.ensure_future(self._transport.remove(self._name))
+        self._is_closed = True
+        self._keeper.close()
+        self._transport.remove(self._name)

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from strop.errors import SandboxError
 from strop.sandbox.backends import capability
 from strop.sandbox.backends.zygote_client import Interpreter, Zygote, default_python
-from strop.sandbox.base import Capabilities, Profile, SandboxSpec
+from strop.sandbox.base import Capabilities, Limits, Profile, SandboxSpec
 from strop.sandbox.channel import SocketChannel
 from strop.sandbox.zygote.place import Tier
 
@@ -74,8 +74,9 @@ class LocalTransport:
         """Start the profile's zygote before it is needed."""
         await self._zygote(profile)
 
-    async def open_run(self, profile: Profile) -> SocketChannel:
-        """Open the way for one run in a sandbox of its own."""
+    async def open_run(self, profile: Profile, limits: Limits) -> SocketChannel:
+        """Open the way for one run in a sandbox of its own; its request brings the limits along."""
+        del limits
         near, far = socket.socketpair()
         with far:
             zygote = await self._call(profile, b"run", far, near)
@@ -87,6 +88,10 @@ class LocalTransport:
         if spec.network not in own:
             raise SandboxError(
                 f"{self.name} has no network {spec.network!r}. Choose one of {sorted(own)}."
+            )
+        if spec.image is not None:
+            raise SandboxError(
+                f"{self.name} has no images; {spec.image!r} needs the backend `docker`."
             )
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         words = {"network": spec.network, "limits": spec.limits.to_wire()}

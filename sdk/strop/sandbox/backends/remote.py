@@ -12,7 +12,7 @@ from weakref import WeakSet
 from strop.errors import SandboxError, SandboxUnavailableError
 from strop.sandbox.backends.agent import write_spec
 from strop.sandbox.backends.handshake import prove_as_client
-from strop.sandbox.base import Capabilities, Level, Profile, SandboxSpec
+from strop.sandbox.base import Capabilities, Level, Limits, Profile, SandboxSpec
 from strop.sandbox.wire import HEADER, Reply
 
 _CONNECT_S = 10.0
@@ -45,24 +45,29 @@ class RemoteTransport:
     async def connect(cls, host: str, port: int, token: str) -> Self:
         """Reach an agent and ask what it offers.
 
+        Where a name has several addresses, such as that of a headless service, one of them is
+        chosen here, once: sandboxes that live on are known to one agent only.
+
         Raises:
             SandboxUnavailableError: Nobody answers there.
             SandboxError: It is no agent, or the token is another one's.
         """
         _, writer, answer = await _call(host, port, token, {"word": "describe"})
+        address = str(writer.get_extra_info("peername")[0])
         writer.close()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
-        return cls(host, port, token, answer)
+        return cls(address, port, token, answer)
 
     @property
     def capabilities(self) -> Capabilities:
         """What the agent's backend can do."""
         return self._capabilities
 
-    async def open_run(self, profile: Profile) -> StreamChannel:
+    async def open_run(self, profile: Profile, limits: Limits) -> StreamChannel:
         """Open the way for one run in a sandbox of its own."""
-        return await self.open_stream({"word": "run", "profile": asdict(profile)})
+        call = {"word": "run", "profile": asdict(profile), "limits": limits.to_wire()}
+        return await self.open_stream(call)
 
     async def open_room(self, spec: SandboxSpec) -> RemoteRoom:
         """Start a sandbox that lives until it is closed, or this process ends."""
