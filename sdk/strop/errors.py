@@ -3,6 +3,7 @@
 StropError
 ├── InvalidRefError          the text is not ``owner/name[@selector]``
 ├── SettingsError            settings do not fit ``load_environment``
+├── RowError                 a row of a data set cannot be read, or is no task
 ├── EnvironmentLoadError     an environment's entry point is missing, broken or ambiguous
 ├── EpisodeUseError          an episode was driven in a way that it does not allow
 ├── ToolError                raised by a tool: the model is told, the rollout goes on
@@ -51,6 +52,10 @@ class InvalidRefError(StropError, ValueError):
 
 class SettingsError(StropError, ValueError):
     """Settings that ``load_environment`` does not take, or of a wrong type."""
+
+
+class RowError(StropError, ValueError):
+    """Rows of a data set cannot be read, or one of them is no task; the message names it."""
 
 
 class EnvironmentLoadError(StropError):

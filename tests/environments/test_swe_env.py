@@ -1,7 +1,10 @@
 """Repairs by the real mini-swe-agent, and every fault repaired by its oracle."""
 
 import asyncio
-from typing import Any
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -10,6 +13,8 @@ from strop.models.scripted import call
 from tests.environments.answers import solution_of
 from tests.environments.conftest import Load
 from tests.sdk.serve.intercept.test_clients import mini_swe_agent
+
+Find = Callable[[str], Path]
 
 CONCURRENCY = 16
 
@@ -46,6 +51,30 @@ async def test_every_fault_is_repaired_by_its_oracle_and_by_no_other_tasks(load:
 async def play(environment: Environment, task: Task, commands: list[str]) -> Trajectory:
     replies = [call("bash", command=command) for command in commands]
     return await environment.rollout(task, ScriptedModel.replies(replies))
+
+
+@pytest.mark.parametrize("agent", ["tools", "mini-swe-agent"])
+def test_every_row_of_swe_bench_becomes_a_task_or_stands_in_the_readme(
+    load: Load, data_folder: Find, agent: str
+) -> None:
+    folder = data_folder("swe_bench_rows")
+    environment = load("swe_env", agent, source="rows", path=str(folder))
+    tasks = [task for tasks in environment.tasks.values() for task in tasks]
+    rows = [row for file in folder.glob("*.json") for row in json.loads(file.read_text())]
+    assert len(rows) == 15
+    # One stands there twice.
+    assert len(tasks) == len({task.key for task in tasks}) == 14
+    by_key = {row["instance_id"]: row for row in rows}
+    assert by_key.keys() == {task.key for task in tasks}
+    for task in tasks:
+        row, reference = by_key[task.key], cast("Any", task.reference)
+        assert task.prompt[0].text == row["problem_statement"]
+        assert reference["fail_to_pass"] == row["FAIL_TO_PASS"]
+        assert reference["pass_to_pass"] == row["PASS_TO_PASS"]
+        assert str(task.metadata["image"]).startswith("swebench/sweb.eval.x86_64.")
+        assert row["patch"].splitlines()[0] not in json.dumps(task.metadata)
+        assert len(cast("list[Any]", solution_of(environment, task))) == 2
+    print(f"swe_bench_rows: {len(rows)} rows, {len(tasks)} tasks")
 
 
 READY = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"

@@ -1,100 +1,48 @@
 """Problems of HumanEval, MBPP and stdin/stdout sets, from files or the Hugging Face hub."""
 
 import ast
-import gzip
 import json
-from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from strop import Task, TaskSet
+from strop.rows import KnownSet, Row, open_rows, read_tasks, task_sets
 from strop.sandbox.judge import names_called
 
-Row = dict[str, Any]
-MakeTask = Callable[[int, Row], Task | None]
-Source = tuple[str, str, str | None]
-"""Name of the file; name and configuration of the data set on the Hugging Face hub."""
-
-HUMAN_EVAL = ("HumanEval.jsonl.gz", "openai/openai_humaneval", None)
-MBPP = ("mbpp.jsonl", "google-research-datasets/mbpp", "full")
-_MBPP_SPLITS = {
-    "train": ("train", range(601, 975)),
-    "eval": ("test", range(11, 511)),
-    "validation": ("validation", range(511, 601)),
-    "prompt": ("prompt", range(1, 11)),
+PACKAGE = "code-env"
+HUMAN_EVAL = KnownSet("hf://openai/openai_humaneval", {"test": "eval"})
+MBPP = KnownSet("hf://google-research-datasets/mbpp@full")
+MBPP_SPLITS = {
+    "train": range(601, 975),
+    "eval": range(11, 511),
+    "validation": range(511, 601),
+    "prompt": range(1, 11),
 }
+"""The parts that its paper names, by `task_id`."""
 EXCLUDED = frozenset({367, 601, 927})
 """Rows of MBPP whose tests use classes of the solution, and so cannot be kept apart from it."""
-COLUMNS = {"prompt": "prompt", "tests": "tests", "solution": "solution", "key": "key"}
-"""Of a stdin/stdout set, where the setting says nothing else; the last two may be absent."""
+COLUMNS = ("prompt", "tests", "solution", "key")
+"""Of a stdin/stdout set; the last two may be absent."""
 
 
 def human_eval_tasks(path: str | None) -> dict[str, TaskSet]:
     """All of HumanEval as ``eval``."""
-    return {"eval": _task_set(path, HUMAN_EVAL, "test", _human_eval_task)}
+    return task_sets(open_rows(path, HUMAN_EVAL, package=PACKAGE), _human_eval_task)
 
 
 def mbpp_tasks(path: str | None) -> dict[str, TaskSet]:
     """MBPP in the four parts that its paper names."""
+    found = open_rows(path, MBPP, package=PACKAGE)
     return {
-        split: _task_set(path, MBPP, theirs, partial(_mbpp_task, ids))
-        for split, (theirs, ids) in _MBPP_SPLITS.items()
+        split: TaskSet(partial(read_tasks, found, partial(_mbpp_task, ids)))
+        for split, ids in MBPP_SPLITS.items()
     }
 
 
 def stdio_tasks(path: str | None, columns: dict[str, str], language: str) -> dict[str, TaskSet]:
-    """A file (``train`` when its name says so, else ``eval``), or a set of the hub by its name."""
-    if path is None:
-        raise ValueError('Which stdin/stdout set? Give path="problems.jsonl" or path="owner/name".')
-    if unknown := set(columns) - set(COLUMNS):
-        raise ValueError(f"columns names {min(unknown)!r}. It maps {', '.join(COLUMNS)}.")
-    make = partial(_stdio_task, {**COLUMNS, **columns}, language)
-    if Path(path).suffix:
-        split = "train" if "train" in Path(path).stem else "eval"
-        return {split: _task_set(path, (path, "", None), split, make)}
-    splits = {"train": "train", "eval": "test"}
-    return {ours: _task_set(None, ("", path, None), their, make) for ours, their in splits.items()}
-
-
-def _task_set(path: str | None, source: Source, split: str, make: MakeTask) -> TaskSet:
-    rows = _hub_rows(source, split) if path is None else _file_rows(Path(path), source[0])
-
-    def tasks() -> Iterator[Task]:
-        for index, row in enumerate(rows()):
-            try:
-                task = make(index, json.loads(row) if isinstance(row, str) else row)
-            except (KeyError, TypeError, ValueError) as error:
-                raise ValueError(
-                    f"Row {index} has another form: {error!r}. See `columns`."
-                ) from error
-            if task is not None:
-                yield task
-
-    return TaskSet(tasks)
-
-
-def _hub_rows(source: Source, split: str) -> Callable[[], Iterable[Any]]:
-    try:
-        from datasets import load_dataset
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "Data sets by name need the extra: pip install 'code-env[hf]'. Or give a file: path=…"
-        ) from error
-    return partial(load_dataset, *source[1:], split=split)
-
-
-def _file_rows(path: Path, name: str) -> Callable[[], Iterable[Any]]:
-    file = path / name if path.is_dir() else path
-    if not file.is_file():
-        raise FileNotFoundError(f"{file} is no file. Give the path of {name}, or of its folder.")
-
-    def lines() -> Iterator[str]:
-        open_file = gzip.open if file.suffix == ".gz" else open
-        with open_file(file, "rt", encoding="utf-8") as opened:
-            yield from opened
-
-    return lines
+    """The splits of a stdin/stdout set; rows that call a function instead are left out."""
+    found = open_rows(path, package=PACKAGE, columns=columns, names=COLUMNS)
+    return task_sets(found, partial(_stdio_task, language))
 
 
 def _calls_task(key: str, text: str, cases: list[str], prelude: str, **reference: Any) -> Task:
@@ -102,7 +50,7 @@ def _calls_task(key: str, text: str, cases: list[str], prelude: str, **reference
     return Task(key, text, whole, {"language": "python", "prelude": prelude})
 
 
-def _human_eval_task(index: int, row: Row) -> Task:
+def _human_eval_task(row: Row) -> Task:
     name, prompt = row["entry_point"], row["prompt"]
     helpers, tests = ast.parse(prompt), ast.parse(row["test"])
     helpers.body = [node for node in helpers.body if getattr(node, "name", "") != name]
@@ -131,7 +79,7 @@ def _pieces(check: ast.FunctionDef) -> list[str]:
     return pieces
 
 
-def _mbpp_task(ids: range, index: int, row: Row) -> Task | None:
+def _mbpp_task(ids: range, row: Row) -> Task | None:
     if row["task_id"] not in ids or row["task_id"] in EXCLUDED:
         return None
     tests, solution = row["test_list"], row["code"].replace("\r\n", "\n")
@@ -141,8 +89,8 @@ def _mbpp_task(ids: range, index: int, row: Row) -> Task | None:
     return _calls_task(str(row["task_id"]), text, [*tests, *row["challenge_test_list"]], "", **told)
 
 
-def _stdio_task(columns: dict[str, str], language: str, index: int, row: Row) -> Task | None:
-    tests = row[columns["tests"]]
+def _stdio_task(language: str, row: Row) -> Task | None:
+    tests = row["tests"]
     tests = json.loads(tests) if isinstance(tests, str) else tests
     if isinstance(tests, list):
         tests = {f"{name}s": [test[name] for test in tests] for name in ("input", "output")}
@@ -150,7 +98,5 @@ def _stdio_task(columns: dict[str, str], language: str, index: int, row: Row) ->
         return None
     pairs = zip(tests["inputs"], tests["outputs"], strict=True)
     cases = [[t if isinstance(t, str) else "\n".join(map(str, t)) for t in pair] for pair in pairs]
-    solution = row.get(columns["solution"])
-    reference: Any = {"judge": "stdio", "cases": cases, "solution": solution}
-    key = str(row.get(columns["key"], index))
-    return Task(key, row[columns["prompt"]], reference, {"language": language})
+    reference: Any = {"judge": "stdio", "cases": cases, "solution": row.get("solution")}
+    return Task(row.key, row.text("prompt"), reference, {"language": language})

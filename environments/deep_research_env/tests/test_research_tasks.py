@@ -143,14 +143,14 @@ def test_the_facts_of_strategyqa_stand_on_the_page_of_their_term(
 def test_rows_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
     path = write(tmp_path, dev=[{"question": "?"}])
     environment = load_environment("twowiki", path)
-    with pytest.raises(ValueError, match="Row 0 lacks something: KeyError\\('answer'\\)"):
+    with pytest.raises(ValueError, match="row 0: no column 'answer'"):
         list(environment.tasks["eval"])
 
 
 def test_settings_that_do_not_fit_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(FileNotFoundError, match="no folder with"):
+    with pytest.raises(FileNotFoundError, match="no folder of files"):
         load_environment("twowiki", str(tmp_path))
     with pytest.raises(ValueError, match="Say which data set"):
         load_environment(path=str(tmp_path))

@@ -40,7 +40,7 @@ async def test_knights_and_knaves_come_from_parquet_files_by_split(tmp_path: Pat
             pyarrow.Table.from_pylist([KNIGHTS]), tmp_path / f"2ppl_{split}.parquet"
         )
     environment = load_environment("knights_knaves", str(tmp_path))
-    assert list(environment.tasks) == ["eval", "train"]
+    assert list(environment.tasks) == ["train", "eval"]
     async with environment:
         task = environment.tasks["train"].get("2ppl_train-0")
         model = ScriptedModel.constant("Ann is a knight and Bob is a knave.")
@@ -48,15 +48,15 @@ async def test_knights_and_knaves_come_from_parquet_files_by_split(tmp_path: Pat
 
 
 def test_any_columns_can_be_the_question_and_the_answer(tmp_path: Path) -> None:
-    path = write(tmp_path / "train.jsonl", {"q": "1 or 2?", "a": 2}, {"q": "3?", "a": "\u2028"})
+    path = write(tmp_path / "train.jsonl", {"q": "1 or 2?", "a": 2}, {"q": "3?", "a": "a\u2028b"})
     environment = load_environment("rows", str(path), columns={"question": "q", "answer": "a"})
-    assert [task.reference for task in environment.tasks["train"]] == ["2", "\u2028"]
-    with pytest.raises(ValueError, match="has no 'question' or no 'answer', but q, a"):
+    assert [task.reference for task in environment.tasks["train"]] == ["2", "a\u2028b"]
+    with pytest.raises(ValueError, match="row 0: no column 'question'; it has: 'q', 'a'"):
         list(load_environment("rows", str(path)).tasks["train"])
 
 
 def test_a_path_without_files_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"holds no \.json"):
+    with pytest.raises(FileNotFoundError, match="no folder of files"):
         load_environment("bbh", str(tmp_path))
 
 

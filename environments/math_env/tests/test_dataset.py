@@ -77,7 +77,7 @@ def test_rows_may_call_their_columns_anything(tmp_path: Path) -> None:
     assert [(each.key, each.reference) for each in (first, second)] == [("0", "2"), ("1", "y")]
     keyed = load_environment("rows", str(path), columns=columns | {"key": "id"}).tasks["eval"]
     assert keyed[0].key == "a/1"
-    with pytest.raises(ValueError, match="Row 1 has no column 'id'"):
+    with pytest.raises(ValueError, match="row 1: no column 'id'"):
         list(keyed)
 
 
@@ -97,9 +97,13 @@ def test_rows_of_parquet_files_are_read_like_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("dataset", "settings", "problem"),
     [
-        ("rows", {}, "needs a path"),
-        ("rows", {"path": "x.jsonl", "columns": {"solution": "s"}}, "Name question, answer or key"),
-        ("gsm8k", {"path": "x.jsonl", "columns": {"question": "q"}}, "of dataset='rows'"),
+        ("rows", {}, "Which rows"),
+        (
+            "rows",
+            {"path": "x.jsonl", "columns": {"solution": "s"}},
+            "It maps question, answer, key",
+        ),
+        ("gsm8k", {"path": "x.jsonl", "columns": {"question": "q"}}, "It maps nothing"),
         ("gsm8k", {"path": "x.jsonl", "answer_form": "last_number"}, "is for procedural"),
         ("procedural", {"columns": {"question": "q"}}, "Say which data set"),
     ],
@@ -127,16 +131,16 @@ def test_rows_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
         file.write("no JSON\n")
     tasks = load_environment("gsm8k", str(path)).tasks["eval"]
     assert tasks[0].key == "0"
-    with pytest.raises(ValueError, match="line 2: no JSON"):
+    with pytest.raises(ValueError, match="line 2: Expecting value"):
         list(tasks)
 
 
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        (MATH500, "Row 0 has no column 'answer'|`#### N`"),
-        ({"question": "?"}, "Row 0 has no column 'answer'; it has: question"),
-        ({"question": "?", "answer": "5"}, "Row 0: the answer does not end"),
+        (MATH500, "row 0: the answer does not end in a line `#### N`"),
+        ({"question": "?"}, "row 0: no column 'answer'; it has: 'question'"),
+        ({"question": "?", "answer": "5"}, "row 0: the answer does not end"),
     ],
 )
 def test_a_row_of_another_form_is_named(tmp_path: Path, row: dict[str, Any], problem: str) -> None:
@@ -147,7 +151,7 @@ def test_a_row_of_another_form_is_named(tmp_path: Path, row: dict[str, Any], pro
 
 @pytest.mark.parametrize("name", ["", "nowhere"])
 def test_a_path_without_the_data_set_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no folder with train\.jsonl or test\.jsonl"):
+    with pytest.raises(FileNotFoundError, match="no folder of files"):
         load_environment("gsm8k", str(tmp_path / name))
 
 

@@ -183,22 +183,22 @@ def test_rows_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
     path.write_text(json.dumps(CHOICE) + "\n\nno JSON\n", encoding="utf-8")
     tasks = load_environment("rows", str(path)).tasks["eval"]
     assert tasks[0].key == "0"
-    with pytest.raises(ValueError, match="row 2: no JSON"):
+    with pytest.raises(ValueError, match="line 3: Expecting value"):
         list(tasks)
 
 
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ({"question": "?"}, "Row 0 cannot be read: .* no question, or no answer"),
-        ({"answer": 1}, "no question, or no answer"),
+        ({"question": "?"}, "row 0: no column 'answer'"),
+        ({"answer": 1}, "row 0: no column 'question'"),
         (CHOICE | {"answer": 4}, "none of its 4 choices"),
         (CHOICE | {"answer": -1}, "none of its 4 choices"),
         (CHOICE | {"answer": "Fe"}, "none of its 4 choices"),
         (INSTRUCTION | {"answer": "answer4"}, "none of its 3 choices"),
-        (CHOICE | {"choices": {"text": ["S"]}}, "Row 0 cannot be read: KeyError: 'label'"),
-        (CHOICE | {"choices": 7}, "Row 0 cannot be read: TypeError"),
-        (7, "Row 0 cannot be read: AttributeError.*It is 7"),
+        (CHOICE | {"choices": {"text": ["S"]}}, "row 0: KeyError: 'label'"),
+        (CHOICE | {"choices": 7}, "row 0: 'int' object is not iterable"),
+        (7, "row 0: no object, but 7"),
     ],
 )
 def test_a_row_of_another_form_is_named(tmp_path: Path, row: Any, problem: str) -> None:
@@ -208,13 +208,13 @@ def test_a_row_of_another_form_is_named(tmp_path: Path, row: Any, problem: str) 
 
 
 def test_settings_that_do_not_fit_each_other_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no folder with a train or test"):
+    with pytest.raises(FileNotFoundError, match="no folder of files"):
         load_environment("arc_challenge", str(tmp_path))
     with pytest.raises(ValueError, match="Say which data set"):
         load_environment(path=str(tmp_path))
-    with pytest.raises(ValueError, match="Give it: path"):
+    with pytest.raises(ValueError, match="Which rows"):
         load_environment("rows")
-    with pytest.raises(ValueError, match="no column 'prompt'"):
+    with pytest.raises(ValueError, match="columns names 'prompt'"):
         load_environment("rows", str(tmp_path), columns={"prompt": "Problem"})
 
 

@@ -11,7 +11,6 @@ from strop import Environment, Task
 from strop.config import cache_folder
 from strop.errors import SettingsError
 from strop.hub.index import fetch_sdist
-from strop.models.scripted import call
 from strop.sandbox import Limits, SandboxSpec
 from strop.sandboxed import sandbox_tools
 from strop.sandboxed.faults import Fault
@@ -25,7 +24,8 @@ from swe_env.episode import (
     run_tests,
     solved,
 )
-from swe_env.library import CaseLibrary, read_text
+from swe_env.instances import instance_environment
+from swe_env.library import CaseLibrary, read_text, script_of
 from swe_env.package import PackageLibrary
 
 __all__ = ["load_environment"]
@@ -35,8 +35,6 @@ NAMES = ("calc", "columns", "dates", "intervals", "semver")
 _SPEC = SandboxSpec(limits=Limits(wall_s=60.0, cpu_s=20.0, memory_bytes=512 << 20))
 _EVAL_SHARE = 5
 """One fault of so many belongs to ``eval``."""
-_READY = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
-"""What mini-swe-agent's model says at the end."""
 _TOLD_COUNT = 3
 """Failing tests that an issue tells."""
 
@@ -45,9 +43,10 @@ def load_environment(
     agent: Literal["tools", "mini-swe-agent"] = "tools",
     program: str = "mini",
     *,
-    source: Literal["own", "index"] = "own",
+    source: Literal["own", "index", "rows"] = "own",
     packages: tuple[str, ...] = (),
     path: str | None = None,
+    columns: dict[str, str] | None = None,
     fault_count: int = 20,
     seed: int = 0,
     max_turns: int = 40,
@@ -57,15 +56,23 @@ def load_environment(
     Args:
         agent: The model works with tools, or inside of mini-swe-agent.
         program: Where mini-swe-agent's command is, in an environment of its own if need be.
-        source: Libraries of this package, or source distributions of others.
+        source: Libraries of this package, source distributions of others, or rows of SWE-bench.
         packages: Such as ``toolz==1.0.0``, from the index that pip is set to.
-        path: A source distribution that is here already.
+        path: A source distribution that is here already; of rows a file, a folder or
+            ``hf://owner/name``, and None SWE-bench Verified (extra ``hf``).
+        columns: Of rows: from the names that SWE-bench has, ``image`` and ``test_command`` to those
+            of the columns, where they differ.
         fault_count: Faults of each of these, at most.
         seed: Of the order of the tasks, and of the faults that are sought in packages.
         max_turns: Completions of an attempt.
     """
-    if (source == "index") != bool(packages or path):
-        raise SettingsError('source="index" goes with packages=("name==version",) or path="….gz".')
+    if source == "rows" and not packages:
+        return instance_environment(agent, program, path, columns or {}, max_turns)
+    if (source == "index") != bool(packages or path) or columns:
+        raise SettingsError(
+            'source="index" goes with packages=("name==version",) or path="….gz", "rows" with '
+            'path="….json" and columns.'
+        )
     libraries: dict[str, Any] = {name: CaseLibrary(name) for name in NAMES}
     if source == "index":
         files = [fetch_sdist(each, cache_folder() / "sdists") for each in packages]
@@ -124,7 +131,4 @@ def _repair(libraries: dict[str, Any], task: Task, agent: str) -> list[Any]:
         f"p = {fault.path!r}; s = open(p, 'rb').read(); open(p, 'wb').write("
         f"s[:{fault.start}] + {source[fault.start : fault.end]!r} + s[{rest}:])"
     )
-    command = f"python3 -c {quote(script)}"
-    if agent == "tools":
-        return [call("bash", commands=command), "It is repaired."]
-    return [call("bash", command=text) for text in (command, f"echo {_READY}")]
+    return script_of(agent, f"python3 -c {quote(script)}")

@@ -1,33 +1,18 @@
 """An attempt at a repair: with tools, or by mini-swe-agent in the same sandbox."""
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
 from strop import StropError, Trajectory, reward
 from strop.errors import SettingsError, SpoiledWorkspaceError
-from strop.sandbox.archive import pack_files, read_files
+from strop.sandbox.archive import pack_files
 from strop.sandbox.repository import ROOT
 from strop.sandboxed import SandboxEnvironment, SandboxEpisode
 from strop.sandboxed.faults import Fault
+from strop.sandboxed.protected import kept_sources, visible_in_sandbox
 from strop.serve.intercept.mini_swe_agent import MiniSweAgentEpisode
 from swe_env.library import DATA
-
-_PROTECTED = re.compile(
-    r"(^|/)(\.|tests?/|test_[^/]*$|[^/]*_test\.py$|(conftest|sitecustomize|usercustomize)\.py$)"
-    r"|^(run_tests\.py|setup\.\w+|tox\.ini|pytest\.ini|pyproject\.toml)$|\.pth$"
-)
-"""Files of a repository that are never taken from whoever worked on it."""
-
-_LOOK = """
-import importlib.util, os, sys
-sys.path = [path for path in sys.path if path]
-found = [path for path in sys.argv[1:2] if os.path.exists(path)]
-found += filter(importlib.util.find_spec, sys.argv[2:])
-print(*found or ["nothing"])
-"""
 
 
 class Repair(SandboxEpisode):
@@ -74,17 +59,6 @@ class MiniSweAgentRepair(MiniSweAgentEpisode, Repair):
     """mini-swe-agent, as it is, does the work; its model is the policy."""
 
 
-def kept_sources(archive: bytes, known: Mapping[str, str]) -> dict[str, bytes]:
-    """The library as it was left: its own files, and new modules in its packages."""
-    packages = {PurePosixPath(path).parent for path in known if path.endswith("__init__.py")}
-    return {
-        path: content
-        for path, content in read_files(archive).items()
-        if not _PROTECTED.search(path)
-        and (path in known or (path.endswith(".py") and PurePosixPath(path).parent in packages))
-    }
-
-
 async def run_tests(episode: Repair) -> str:
     """Run the tests that you can see, and tell which fail."""
     result = await episode.workspace.sandbox.exec(f"{episode.library.command} 2>&1", cwd=ROOT)
@@ -100,12 +74,11 @@ class RepairEnvironment(SandboxEnvironment):
     async def setup(self) -> None:
         """Open the backend, and look for solutions from within."""
         await super().setup()
-        packages: Any = self.packages
-        looked = await self.backend.exec(["python3", "-c", _LOOK, str(DATA), *packages])
-        if looked.text.split() != ["nothing"]:
+        seen = await visible_in_sandbox(self.backend, [str(DATA)], self.packages)
+        if seen:
             await self.close()
             raise SettingsError(
-                f"The sandbox shows {looked.text.strip()}, where solutions are: this package, or "
+                f"The sandbox shows {', '.join(seen)}, where solutions are: this package, or "
                 "the one to be repaired, is installed beside the interpreter's own modules. "
                 "Install it into a virtual environment."
             )

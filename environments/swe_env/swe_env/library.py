@@ -6,10 +6,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from strop.models.scripted import call
 from strop.sandbox import Backend, Limits
 from strop.sandboxed.faults import Fault
 
 DATA = Path(__file__).with_name("data")
+_READY = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+"""What mini-swe-agent's model says at the end."""
 LIMITS = Limits(wall_s=60.0, cpu_s=15.0)
 
 
@@ -19,6 +22,13 @@ def read_text(path: str, **pieces: str) -> str:
     for place, piece in pieces.items():
         text = text.replace(f"@{place}@", piece)
     return text
+
+
+def script_of(agent: str, command: str) -> list[Any]:
+    """What an oracle says that knows the command of the shell that repairs everything."""
+    if agent == "tools":
+        return [call("bash", commands=command), "It is repaired."]
+    return [call("bash", command=text) for text in (command, f"echo {_READY}")]
 
 
 class CaseLibrary:

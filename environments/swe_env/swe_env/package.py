@@ -1,20 +1,15 @@
 """Real packages, with faults that their own tests find; each built once and kept."""
 
-import asyncio
-import json
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from strop.config import cache_folder
-from strop.errors import SettingsError
 from strop.hub.download import sha256_of
 from strop.hub.sdist import check_sdist, read_sdist
-from strop.sandbox import Backend, open_backend
+from strop.sandbox import Backend
 from strop.sandboxed import package as own
 from strop.sandboxed.faults import Fault
+from strop.sandboxed.package_faults import kept_faults
 
 
 class PackageLibrary:
@@ -30,23 +25,7 @@ class PackageLibrary:
         self.sources, self.modules = self.package.sources, self.package.modules
         name = f"{sha256_of(path)}-{fault_count}-{seed}.json"
         kept = cache_folder() / "swe-env" / name
-        if not kept.exists():
-            with ThreadPoolExecutor(1) as thread:  # whoever loads may be inside of a loop
-                record = thread.submit(asyncio.run, self._built(fault_count, seed)).result()
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(json.dumps(record), encoding="utf-8")
-        self.record: Any = json.loads(kept.read_text(encoding="utf-8"))
-        self.faults = [Fault(**fault) for fault in self.record["faults"]]
-
-    async def _built(self, fault_count: int, seed: int) -> dict[str, Any]:
-        async with await open_backend() as backend:
-            tests = await own.passing_tests(backend, self.package)
-            faults = await own.find_faults(
-                backend, self.package, tests, most=fault_count, seed=seed
-            )
-        if not faults:
-            raise SettingsError(f"The tests of {self.name} find no fault. Name another package.")
-        return {"tests": tests, "faults": [asdict(fault) for fault in faults]}
+        self.tests, self.faults = kept_faults(self.package, kept, most=fault_count, seed=seed)
 
     def is_visible(self, test: str, fault: Fault) -> bool:
         """Whether the model sees a test."""
@@ -64,4 +43,4 @@ class PackageLibrary:
 
     async def failing(self, backend: Backend, sources: Mapping[str, bytes]) -> dict[str, str]:
         """From the tests that fail to what they say."""
-        return await own.failing_tests(backend, self.package, sources, self.record["tests"])
+        return await own.failing_tests(backend, self.package, sources, self.tests)

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 from conftest import Play
-from swe_env.episode import kept_sources
 from swe_env.library import CaseLibrary
 
 from strop import Task
 from strop.models.scripted import call
 from strop.sandbox.archive import pack_files
 from strop.sandboxed.faults import Fault
+from strop.sandboxed.protected import kept_sources
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
