@@ -157,7 +157,7 @@ async def test_an_oracle_above_the_manifests_range_is_found() -> None:
     findings = await check(environment, reward_range=(0, 0.5))
 
     assert findings["oracle"].verdict == "failed"
-    assert "reward-range, which ends at 0.5" in findings["oracle"].message
+    assert "outside the manifest's reward-range, 0 to 0.5" in findings["oracle"].message
 
 
 async def test_a_group_that_does_not_share_its_beginning_is_found() -> None:
@@ -191,12 +191,16 @@ async def test_an_environment_without_tasks_is_found() -> None:
 
 def test_a_good_project_passes(tmp_path: Path) -> None:
     report = check_project(
-        a_project(tmp_path, GOOD), "toy_env:load_environment", reward_range=(0, 1)
+        a_project(tmp_path, GOOD),
+        "toy_env:load_environment",
+        reward_range=(0, 1),
+        requirements=["strop>=0.1"],
     )
 
     assert report.is_ok, report
     assert set(verdicts(report).values()) == {"ok"}
     assert report.measures["import_cpu_s"] > 0
+    assert report.measures["dependency_count"] == report.measures["dependency_bytes"] == 0
     assert CheckReport.from_json(report.to_json()) == report
     assert sorted(path.name for path in tmp_path.iterdir()) == ["toy_env.py"]
 

@@ -2,14 +2,15 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from strop.errors import ManifestError
-from strop.hub.refs import normalize_name
+from strop.hub.refs import EnvRef, normalize_name
 from strop.hub.rules import fields
 from strop.hub.rules.project import ENTRY_POINT_GROUP, LABELS, TOOL_KEYS, project_document
 
@@ -21,6 +22,7 @@ __all__ = [
     "parse_manifest",
     "read_document",
     "read_project",
+    "read_requirements",
     "write_document",
 ]
 
@@ -169,16 +171,62 @@ def read_project(folder: Path, *, version: str | None = None) -> Manifest:
         ManifestError: Something is wrong; every problem is named.
     """
     where = folder / "pyproject.toml"
+    document, problems = project_document(_read_toml(folder), version or UNBUILT_VERSION)
+    return parse_manifest(document, str(where), labels=LABELS, problems=problems)
+
+
+def read_requirements(folder: Path, extras: Collection[str] = ()) -> list[str] | None:
+    """What the project in `folder` depends on, other environments of the hub among it.
+
+    None where the build backend decides it, and the project is not installed here.
+
+    Args:
+        folder: Where ``pyproject.toml`` is.
+        extras: Of the project, whose dependencies count as well.
+
+    Raises:
+        ManifestError: The manifest is wrong, or there is no such extra.
+    """
+    manifest = read_project(folder)
+    project = _read_toml(folder)["project"]
+    optional = {
+        normalize_name(name): requirements
+        for name, requirements in project.get("optional-dependencies", {}).items()
+    }
+    unknown = [extra for extra in extras if normalize_name(extra) not in optional]
+    if unknown:
+        known = ", ".join(sorted(optional)) or "none"
+        raise ManifestError(
+            str(folder / "pyproject.toml"),
+            [f"has no extra {', '.join(map(ascii, unknown))}; it has {known}"],
+        )
+    own: list[str] | None = manifest.dependencies
+    if "dependencies" in project.get("dynamic", []):
+        own = _installed_requirements(manifest.name)
+    if own is None:
+        return None
+    chosen = [each for extra in extras for each in optional[normalize_name(extra)]]
+    environments = [EnvRef.parse(reference).name for reference in manifest.requires]
+    return [*own, *chosen, *environments]
+
+
+def _installed_requirements(name: str) -> list[str] | None:
     try:
-        content = tomllib.loads(where.read_bytes().decode("utf-8"))
+        return metadata.requires(name) or []
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _read_toml(folder: Path) -> dict[str, Any]:
+    where = folder / "pyproject.toml"
+    try:
+        return tomllib.loads(where.read_bytes().decode("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise ManifestError(
             str(folder), ["is no environment: it has no pyproject.toml. See `strop env init`"]
         ) from None
     except (ValueError, OSError, RecursionError) as error:
         raise ManifestError(str(where), [f"cannot be read: {error}"]) from None
-    document, problems = project_document(content, version or UNBUILT_VERSION)
-    return parse_manifest(document, str(where), labels=LABELS, problems=problems)
 
 
 def read_document(content: bytes, where: str) -> tuple[Manifest, dict[str, Any] | None]:

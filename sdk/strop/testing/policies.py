@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from strop.environment import Environment
 from strop.errors import SettingsError
 from strop.models.scripted import ScriptedModel, turn_of
 from strop.task import Task
-from strop.types import JSON, Completion, Message, Sampling, ToolSpec
+from strop.testing.calls import random_call
+from strop.testing.fuzz import Fuzzer
+from strop.types import JSON, Completion, Message, Model, Sampling, ToolCall, ToolSpec
 
 CONSTANT_REPLY = "I do not know."
+CALLING_TURNS = 6
+"""Completions of an attempt in which the random policy may call tools."""
 _WORDS = ("yes", "no", "0", "1", "42", "A", "B", "the", r"\boxed{1}", r"\boxed{0}")
+_CALL_SHARE = 0.8
+_MOST_CALLS = 3
+_READ_CHARS = 4_000
+_WORD = re.compile(r"[\w./:-]{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +30,9 @@ class TaskModel:
     """A model that is made anew for each task."""
 
     name: str
-    make: Callable[[Task], ScriptedModel]
+    make: Callable[[Task], Model]
 
-    def for_task(self, task: Task) -> ScriptedModel:
+    def for_task(self, task: Task) -> Model:
         """The model of one task."""
         return self.make(task)
 
@@ -92,39 +100,42 @@ def _fixed(reply: str, name: str) -> Callable[[Environment], Callable[[Task], Sc
 
 
 def _random(environment: Environment) -> Callable[[Task], ScriptedModel]:
-    def policy(messages: Any, tools: Any, rng: random.Random) -> str:
+    """Calls that fit the tools' schemas for some turns, then, or without tools, a few words."""
+
+    def policy(
+        messages: Sequence[Message], tools: Sequence[ToolSpec], rng: random.Random
+    ) -> list[ToolCall] | str:
+        turn = turn_of(messages)
+        if tools and turn < CALLING_TURNS and (turn == 0 or rng.random() < _CALL_SHARE):
+            words = _words_of(messages)
+            count = rng.randint(1, _MOST_CALLS)
+            return [random_call(rng.choice(tools), words, rng) for _ in range(count)]
         return " ".join(rng.choices(_WORDS, k=rng.randint(1, 4)))
 
     model = ScriptedModel(policy, name="scripted:random")
     return lambda task: model
 
 
-POLICIES: dict[str, Callable[[Environment], Callable[[Task], ScriptedModel]]] = {
+def _words_of(messages: Sequence[Message]) -> list[str]:
+    """Words that the conversation shows, such as names that a tool listed, and some of our own."""
+    text = "\n".join(message.text[-_READ_CHARS:] for message in messages[-3:])
+    # As a shell's command, `yes` has no end.
+    return [word for word in (*_WORD.findall(text), *_WORDS) if word != "yes"]
+
+
+def _fuzz(environment: Environment) -> Callable[[Task], Fuzzer]:
+    return lambda task: Fuzzer()
+
+
+POLICIES: dict[str, Callable[[Environment], Callable[[Task], Model]]] = {
     "oracle": _oracle,
     "mixed": _mixed,
     "empty": _fixed("", "scripted:empty"),
     "constant": _fixed(CONSTANT_REPLY, "scripted:constant"),
     "random": _random,
+    "fuzz": _fuzz,
 }
 """Name to maker of the model of each task."""
-
-FUZZ: tuple[str, ...] = (
-    "",
-    " \n\t ",
-    "\x00",
-    "\ud800 lone surrogate",
-    "\u2028\u2029\ufeff",
-    r"\boxed{" * 50,
-    r"\boxed{}\boxed{1}\boxed{2}",
-    "<think>" * 20 + "</answer>",
-    "```python\nprint(1)\n",
-    "-" * 20_000,
-    "9" * 5_000,
-    "NaN",
-    "\uff11\uff12\uff13 \u2212 \u221e",
-    '{"tool": null',
-)
-"""Replies on which a rubric must give a finite number within its range."""
 
 
 def json_equal(left: JSON, right: JSON) -> bool:

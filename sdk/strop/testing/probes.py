@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import islice
 
-from strop.canonical import json_digest
 from strop.environment import Environment
-from strop.errors import StropError
-from strop.models.scripted import ScriptedModel
-from strop.reward_function import Reward
 from strop.task import Task
-from strop.testing.policies import FUZZ, json_equal, scripted_policy
-from strop.testing.report import Finding, Verdict
-from strop.trajectory import Trajectory
-from strop.trajectory_json import decode_line, encode_line, to_json
-from strop.types import JSON, Model
+from strop.testing.plays import FLOOR, Plays, failed, limits, samples, summed
+from strop.testing.policies import json_equal
+from strop.testing.repeats import (
+    REPEAT_COUNT,
+    Fingerprint,
+    fingerprint,
+    first_difference,
+    task_digests,
+)
+from strop.testing.report import Finding
 
-SAMPLE_COUNT = 16
-"""Tasks of each split that are played."""
 KEY_COUNT = 2_000
 """Tasks of each split whose keys are compared."""
-_VARYING = ("timing", "started_at_s")
+
+Probe = Callable[[], Awaitable[Finding]]
 
 
 async def check_environment(
@@ -37,30 +37,102 @@ async def check_environment(
         reward_range: What the total reward may be; the manifest's. None checks it for
             being finite only.
     """
-    findings = [_keys(environment), _serialising(environment)]
-    if reward_range is not None:
-        findings.append(_bounds(environment, reward_range))
-    async with environment:
-        played = [task for tasks in _samples(environment).values() for task in tasks]
-        if not played:
-            return [*findings, Finding("tasks", "failed", "No split has a task. Add some.")]
-        top = reward_range[1] if reward_range else None
-        findings.append(await _oracle(environment, played, top))
-        findings.extend([await _floor(environment, played, name, top) for name in _FLOOR])
-        findings.append(await _fuzz(environment, played[0], reward_range))
-        findings.append(await _group(environment, played[0]))
-        findings.append(await _round_trip(environment, played[0]))
+    findings, _ = await _probed(environment, reward_range)
     return findings
 
 
+async def probe_environment(
+    environment: Environment, reward_range: tuple[float, float] | None, *, is_deterministic: bool
+) -> tuple[list[Finding], Fingerprint]:
+    """All findings, and what another process must find as well."""
+    findings, prints = await _probed(environment, reward_range)
+    if not is_deterministic:
+        return findings, {}
+
+    async def repeated() -> Finding:
+        again = await fingerprint(environment, REPEAT_COUNT)
+        differing = first_difference(prints, again)
+        if differing is None:
+            return Finding("repeats", "ok", "The same seed twice gives the same")
+        return failed(
+            "repeats",
+            f"The same seed twice in one process gives another result, first on {differing}. "
+            "Keep what an attempt changes in its episode, and take chance from `self.rng` only.",
+        )
+
+    return [*findings, await _guarded("repeats", repeated)], prints
+
+
+async def _probed(
+    environment: Environment, reward_range: tuple[float, float] | None
+) -> tuple[list[Finding], Fingerprint]:
+    findings = [await _guarded("keys", partial(_keys, environment))]
+    findings.append(await _guarded("tasks_serialise", partial(_serialising, environment)))
+    if reward_range is not None:
+        findings.append(_bounds(environment, reward_range))
+    try:
+        played = [task for tasks in samples(environment).values() for task in tasks]
+        prints = task_digests(environment)
+    except (Exception, SystemExit):  # noqa: BLE001 - told by the two checks above
+        return findings, {}
+    if not played:
+        return [*findings, failed("tasks", "No split has a task. Add some.")], {}
+    try:
+        async with environment:
+            plays = Plays(environment, played, reward_range, prints)
+            for name, probe in _probes(plays).items():
+                findings.append(await _guarded(name, probe))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary of author code
+        message = f"Opening or closing the environment raised {_told(error)}. Mend it."
+        findings.append(failed("setup", message))
+    return findings, prints
+
+
+def run_probes(
+    environment: Environment, reward_range: tuple[float, float] | None, *, is_deterministic: bool
+) -> tuple[list[Finding], Fingerprint]:
+    """As `probe_environment`, for callers without an event loop."""
+    return asyncio.run(
+        probe_environment(environment, reward_range, is_deterministic=is_deterministic)
+    )
+
+
+def run_fingerprint(environment: Environment) -> Fingerprint:
+    """What another process must find as well."""
+    return asyncio.run(fingerprint(environment))
+
+
+def _probes(plays: Plays) -> dict[str, Probe]:
+    floors: dict[str, Probe] = {f"floor_{name}": partial(plays.floor, name) for name in FLOOR}
+    return {
+        "oracle": plays.oracle,
+        **floors,
+        "fuzz": plays.fuzz,
+        "fuzz_calls": plays.fuzz_calls,
+        "group": plays.group,
+        "trajectory": plays.round_trip,
+    }
+
+
+async def _guarded(name: str, probe: Probe) -> Finding:
+    try:
+        return await probe()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary of author code
+        return failed(name, f"It could not be tried to its end: {_told(error)}. Mend what raised.")
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
 def _bounds(environment: Environment, reward_range: tuple[float, float]) -> Finding:
-    check, rewards = "reward_range", _summed(environment)
+    check, rewards = "reward_range", summed(environment)
     open_ended = [each.name for each in rewards if each.range is None and each.weight]
     if open_ended or not rewards:
         names = ", ".join(f"`{name}`" for name in open_ended)
         message = f"{names or 'No function'} declares no range, so that the total's is not known"
         return Finding(check, "skipped", message)
-    low, high = _least(environment), _most(environment)
+    low, high = limits(environment)
     if low < reward_range[0] or high > reward_range[1]:
         return Finding(
             check,
@@ -71,34 +143,14 @@ def _bounds(environment: Environment, reward_range: tuple[float, float]) -> Find
     return Finding(check, "ok", f"The rewards keep within {low:g} to {high:g}")
 
 
-async def fingerprint(environment: Environment) -> str:
-    """sha256 over tasks, observations and rewards: equal in every process, if deterministic."""
-    records: list[JSON] = []
-    async with environment:
-        for split, tasks in _samples(environment).items():
-            for task in tasks:
-                records.append([split, task.to_json()])
-                for model in (*_scripted(environment), ScriptedModel.constant("1")):
-                    records.append(_steady(await environment.rollout(task, model)))
-    return json_digest(records)
-
-
-_FLOOR = ("empty", "constant", "random")
-
-
-def _samples(environment: Environment) -> dict[str, list[Task]]:
-    return {split: list(islice(ts, SAMPLE_COUNT)) for split, ts in environment.tasks.items()}
-
-
-def _keys(environment: Environment) -> Finding:
+async def _keys(environment: Environment) -> Finding:
     count = 0
     for split, tasks in environment.tasks.items():
         seen: set[str] = set()
         for task in islice(tasks, KEY_COUNT):
             if task.key in seen:
-                return Finding(
+                return failed(
                     "keys",
-                    "failed",
                     f"The key {task.key!r} stands twice in the split {split!r}. Give each task "
                     "a key of its own that stays the same over runs.",
                 )
@@ -107,8 +159,8 @@ def _keys(environment: Environment) -> Finding:
     return Finding("keys", "ok", f"{count} keys are unique within their splits")
 
 
-def _serialising(environment: Environment) -> Finding:
-    for tasks in _samples(environment).values():
+async def _serialising(environment: Environment) -> Finding:
+    for tasks in samples(environment).values():
         for task in tasks:
             try:
                 written = task.to_json()
@@ -117,158 +169,10 @@ def _serialising(environment: Environment) -> Finding:
             except (TypeError, ValueError) as error:
                 is_exact, written = False, {"error": str(error)}
             if not is_exact:
-                return Finding(
+                return failed(
                     "tasks_serialise",
-                    "failed",
                     f"Task {task.key!r} of {task.split!r} changes when it is written as JSON and "
                     "read back. Use only str, int, float, bool, None, list and dict with str keys "
                     f"({written.get('error', 'a tuple, a set or another key type')}).",
                 )
     return Finding("tasks_serialise", "ok", "Tasks come back from JSON as they were")
-
-
-async def _oracle(environment: Environment, tasks: Sequence[Task], top: float | None) -> Finding:
-    if environment.oracle is None:
-        return Finding(
-            "oracle",
-            "warning",
-            "No oracle is declared, so nothing shows that the maximum can be reached. "
-            "Give Environment(oracle=f), f(task) returning the right reply or replies.",
-        )
-    for task in tasks:
-        trajectory = await environment.rollout(task, scripted_policy("oracle", environment))
-        best = top if top is not None else _most(environment)
-        if trajectory.failure is not None:
-            return _failed("oracle", f"On task {task.key!r}: {trajectory.failure.message}")
-        if trajectory.reward is None or trajectory.reward < best:
-            return _failed(
-                "oracle",
-                f"On task {task.key!r} the oracle scores {trajectory.reward}, not {best}. "
-                "Mend the oracle, the reference or the reward.",
-            )
-        if top is not None and trajectory.reward > top:
-            return _failed(
-                "oracle",
-                f"On task {task.key!r} the oracle scores {trajectory.reward}, above the "
-                f"manifest's reward-range, which ends at {top}. Mend one of them.",
-            )
-    return Finding("oracle", "ok", f"The oracle scores the maximum on {len(tasks)} tasks")
-
-
-async def _floor(
-    environment: Environment, tasks: Sequence[Task], name: str, top: float | None
-) -> Finding:
-    check = f"floor_{name}"
-    model = scripted_policy(name, environment)
-    rewards = []
-    for task in tasks:
-        trajectory = await environment.rollout(task, model)
-        if trajectory.failure is not None:
-            return _failed(check, f"On task {task.key!r}: {trajectory.failure.message}")
-        rewards.append(trajectory.reward or 0.0)
-    best = top if top is not None else _most(environment)
-    mean = math.fsum(rewards) / len(rewards)
-    if mean >= best or (name == "empty" and max(rewards) >= best):
-        return _failed(
-            check, f"The {name} policy scores {mean:.3g}, as much as is possible. Mend the rewards."
-        )
-    verdict: Verdict = "ok" if mean < best / 2 else "warning"
-    return Finding(check, verdict, f"The {name} policy scores {mean:.3g} on average")
-
-
-async def _fuzz(
-    environment: Environment, task: Task, reward_range: tuple[float, float] | None
-) -> Finding:
-    for reply in FUZZ:
-        trajectory = await environment.rollout(task, ScriptedModel.constant(reply))
-        shown = reply if len(reply) <= 40 else f"{reply[:40]}…"
-        if trajectory.failure is not None:
-            return _failed("fuzz", f"The reply {shown!r} fails: {trajectory.failure.message}")
-        reward = trajectory.reward
-        if reward is None or not _is_within(reward, reward_range):
-            return _failed(
-                "fuzz", f"The reply {shown!r} scores {reward}, outside {reward_range}. Mend it."
-            )
-    return Finding("fuzz", "ok", f"{len(FUZZ)} odd replies are scored within the range")
-
-
-async def _group(environment: Environment, task: Task) -> Finding:
-    openings = []
-    for member in range(2):
-        attempt = environment.attempt(task, member=member)
-        async with environment.start(task, attempt=attempt) as episode:
-            openings.append((episode.seed, tuple(episode.messages)))
-    if openings[0] != openings[1]:
-        return _failed(
-            "group",
-            "Two members of one group begin differently. Take chance from `self.rng` only, "
-            "which the group shares.",
-        )
-    return Finding("group", "ok", "A group shares its seed and its beginning")
-
-
-async def _round_trip(environment: Environment, task: Task) -> Finding:
-    trajectory = await environment.rollout(task, ScriptedModel.constant("1"))
-    try:
-        line = encode_line(trajectory)
-        is_exact = json_equal(to_json(decode_line(line)), json.loads(line))
-    except (StropError, TypeError, ValueError) as error:
-        return _failed(
-            "trajectory", f"The trajectory cannot be written: {error}. Is `outcome` JSON?"
-        )
-    if not is_exact:
-        return _failed("trajectory", "The trajectory changes on disk. Keep only JSON in `outcome`.")
-    return Finding("trajectory", "ok", "Trajectories come back from disk as they were")
-
-
-def _scripted(environment: Environment) -> Iterator[Model]:
-    names: Iterable[str] = _FLOOR if environment.oracle is None else ("oracle", *_FLOOR)
-    return (scripted_policy(name, environment) for name in names)
-
-
-def _steady(trajectory: Trajectory) -> JSON:
-    record = to_json(trajectory)
-    for name in _VARYING:
-        del record[name]
-    # A traceback names places on this machine.
-    record["failure"] = None if trajectory.failure is None else trajectory.failure.message
-    return record
-
-
-def _most(environment: Environment) -> float:
-    return math.fsum(max(bounds) for bounds in _weighted(environment))
-
-
-def _least(environment: Environment) -> float:
-    return math.fsum(min(bounds) for bounds in _weighted(environment))
-
-
-def _summed(environment: Environment) -> list[Reward]:
-    """The functions whose values are in the reward."""
-    return [each for each in environment.rubric.rewards if not each.is_turn]
-
-
-def _weighted(environment: Environment) -> Iterator[tuple[float, float]]:
-    for each in _summed(environment):
-        low, high = each.range or (0.0, 1.0)
-        yield each.weight * low, each.weight * high
-
-
-def _is_within(reward: float, bounds: tuple[float, float] | None) -> bool:
-    return math.isfinite(reward) and (bounds is None or bounds[0] <= reward <= bounds[1])
-
-
-def _failed(check: str, message: str) -> Finding:
-    return Finding(check, "failed", message)
-
-
-def run_probes(
-    environment: Environment, reward_range: tuple[float, float] | None
-) -> tuple[list[Finding], str]:
-    """All findings and the fingerprint, for callers without an event loop."""
-
-    async def probe() -> tuple[list[Finding], str]:
-        findings = await check_environment(environment, reward_range=reward_range)
-        return findings, await fingerprint(environment)
-
-    return asyncio.run(probe())

@@ -9,15 +9,23 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from strop.testing.repeats import first_difference
 from strop.testing.report import CheckReport, Finding
+from strop.testing.weight import weigh
 
 TIME_LIMIT_S = 600.0
 PLACEHOLDER = "say in one line what a model learns here"
 """How a summary ends that nobody has given."""
 _TAIL_CHARS = 2_000
+_UNKNOWN_WEIGHT = Finding(
+    "dependencies",
+    "skipped",
+    "Its dependencies are dynamic, so known once it is installed. Install it, then check again.",
+)
 
 
 def check_project(
@@ -28,6 +36,7 @@ def check_project(
     reward_range: tuple[float, float] | None = None,
     settings: dict[str, Any] | None = None,
     summary: str | None = None,
+    requirements: Sequence[str] | None = None,
 ) -> CheckReport:
     """Load the environment of a folder in fresh processes and probe it.
 
@@ -38,12 +47,15 @@ def check_project(
         reward_range: What the total reward may be; None asks only for finite numbers.
         settings: For ``load_environment``; defaults are used for what is missing.
         summary: The manifest's, which a template's must not stay; None checks none.
+        requirements: What it depends on, as PEP 508 writes it; None where nobody knows yet.
     """
     request = {
         "folder": str(folder.resolve()),
         "entry_point": entry_point,
         "reward_range": reward_range,
         "settings": settings or {},
+        "is_deterministic": is_deterministic,
+        "is_repeat": False,
     }
     first = _ask(request, hash_seed="1")
     if first["error"] is not None:
@@ -53,8 +65,11 @@ def check_project(
     findings.extend(Finding(**finding) for finding in first["findings"])
     if summary is not None:
         findings.append(_summary(summary))
-    findings.append(_determinism(first, request, is_deterministic=is_deterministic))
-    return CheckReport(tuple(findings), first["measures"])
+    findings.append(_determinism(first, request))
+    weight = None if requirements is None else weigh(requirements)
+    findings.append(_UNKNOWN_WEIGHT if weight is None else weight.finding())
+    measures = first["measures"] | ({} if weight is None else weight.measures())
+    return CheckReport(tuple(findings), measures)
 
 
 def is_placeholder(summary: str) -> bool:
@@ -72,21 +87,22 @@ def _summary(summary: str) -> Finding:
     return Finding("summary", "ok", "The summary is the author's own")
 
 
-def _determinism(
-    first: dict[str, Any], request: dict[str, Any], *, is_deterministic: bool
-) -> Finding:
-    if not is_deterministic:
-        message = "The manifest says that it is not deterministic"
-        return Finding("deterministic", "skipped", message)
-    second = _ask(request, hash_seed="2")
-    if first["fingerprint"] is not None and second["fingerprint"] == first["fingerprint"]:
-        message = "Two processes agree on tasks, observations and rewards"
-        return Finding("deterministic", "ok", message)
+def _determinism(first: dict[str, Any], request: dict[str, Any]) -> Finding:
+    check = "deterministic"
+    if not request["is_deterministic"]:
+        return Finding(check, "skipped", "The manifest says that it is not deterministic")
+    second = _ask({**request, "is_repeat": True}, hash_seed="2")
+    if second["error"] is not None:
+        message = f"A second process cannot repeat it: {second['error'][:_TAIL_CHARS]}"
+        return Finding(check, "failed", message)
+    differing = first_difference(first["fingerprint"], second["fingerprint"])
+    if differing is None:
+        return Finding(check, "ok", "Two processes agree on tasks, observations and rewards")
     return Finding(
-        "deterministic",
+        check,
         "failed",
-        "Two processes disagree on tasks, observations or rewards. Take chance from `rng` only, do "
-        "not depend on the order of sets or on clocks, or set deterministic = false.",
+        f"Two processes disagree, first on {differing}. Take chance from `rng` only, do not depend "
+        "on the order of sets or on clocks, or set deterministic = false.",
     )
 
 

@@ -19,6 +19,8 @@ class Finding:
     verdict: Verdict
     message: str
     """What was found and, unless it is fine, what to do."""
+    reward: float | None = None
+    """The mean reward of the policy that was played; None where none was."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+MOST_IMPORT_CPU_S = 2.0
+"""Of processor time, beyond the SDK's own; above it the check warns."""
+MOST_IMPORT_S = 5.0
+"""Of time in all, which waiting takes as well; above it the check warns."""
 _MESSAGE_CHARS = 1_000
 _COMMAND_CHARS = 60
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_CHILD_SUBREAPER, _PR_SET_PDEATHSIG = 36, 1
 _END_S = 3.0
 """How long what is being ended may take to be gone."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
@@ -52,20 +57,30 @@ def main(argv: list[str]) -> None:
 def _probe(
     request: dict[str, Any], result: dict[str, Any], touched: list[str], written: set[str]
 ) -> None:
-    from strop.testing.probes import run_probes
+    from strop.environment import Environment
+    from strop.testing.probes import run_fingerprint, run_probes
 
     before = _belongings()
-    started = time.process_time()
+    started, cpu_started = time.monotonic(), time.process_time()
     load = _entry_point(request["entry_point"])
-    result["measures"]["import_cpu_s"] = time.process_time() - started
-    result["measures"]["module_count"] = float(len(sys.modules))
+    measures = result["measures"]
+    measures["import_cpu_s"] = time.process_time() - cpu_started
+    measures["import_s"] = time.monotonic() - started
+    measures["module_count"] = float(len(sys.modules))
     after_import = _belongings()
     environment = load(**request["settings"])
-    bounds = request["reward_range"]
-    findings, fingerprint = run_probes(environment, tuple(bounds) if bounds else None)
-    result["findings"] = [_finding(found.check, found.verdict, found.message) for found in findings]
-    result["fingerprint"] = fingerprint
+    if not isinstance(environment, Environment):
+        raise TypeError(f"it returns {type(environment).__name__}, not an Environment")
+    if request["is_repeat"]:
+        result["fingerprint"] = run_fingerprint(environment)
+        return
+    bounds = tuple(request["reward_range"]) if request["reward_range"] else None
+    findings, result["fingerprint"] = run_probes(
+        environment, bounds, is_deterministic=request["is_deterministic"]
+    )
+    result["findings"] = [_shortened(asdict(found)) for found in findings]
     result["findings"].append(_import_finding(before, after_import))
+    result["findings"].append(_import_time_finding(measures))
     result["findings"].append(_leak_finding(before))
     result["findings"].append(_network_finding(touched))
     result["findings"].append(_file_finding(written))
@@ -98,9 +113,11 @@ def _belongings() -> dict[str, set[str]]:
 
 
 def _adopt_orphans() -> None:
-    """Become the parent of what children leave, so that it is seen and ended."""
+    """Become the parent of what children leave, to see and end it; and end with the check."""
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _children() -> set[int]:
@@ -148,6 +165,19 @@ def _import_finding(before: dict[str, set[str]], after: dict[str, set[str]]) -> 
     return _finding("import", "ok", "Importing it starts nothing")
 
 
+def _import_time_finding(measures: dict[str, float]) -> dict[str, str]:
+    cpu_s, whole_s = measures["import_cpu_s"], measures["import_s"]
+    told = f"Importing it takes {cpu_s:.2f} s of processor time, {whole_s:.2f} s in all"
+    if cpu_s > MOST_IMPORT_CPU_S or whole_s > MOST_IMPORT_S:
+        return _finding(
+            "import_time",
+            "warning",
+            f"{told}, more than {MOST_IMPORT_CPU_S:g} s or {MOST_IMPORT_S:g} s. Import what is "
+            "heavy where it is used, and read data in a task set's function.",
+        )
+    return _finding("import_time", "ok", told)
+
+
 def _leak_finding(before: dict[str, set[str]]) -> dict[str, str]:
     end = time.monotonic() + _END_S
     # A process that was told to end may take a moment.
@@ -176,6 +206,10 @@ def _network_finding(touched: list[str]) -> dict[str, str]:
 
 def _finding(check: str, verdict: str, message: str) -> dict[str, str]:
     return {"check": check, "verdict": verdict, "message": message[:_MESSAGE_CHARS]}
+
+
+def _shortened(finding: dict[str, Any]) -> dict[str, Any]:
+    return {**finding, "message": finding["message"][:_MESSAGE_CHARS]}
 
 
 def _file_finding(written: set[str]) -> dict[str, str]:

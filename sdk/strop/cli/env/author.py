@@ -2,10 +2,11 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strop.cli.env.check_fields import cost_fields
 from strop.cli.env.group import app
 from strop.cli.options import JsonOption, examples
 from strop.cli.output import (
@@ -16,6 +17,11 @@ from strop.cli.output import (
     print_table,
     print_text,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from strop.testing import CheckReport
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Has pyproject.toml.")]
 IsolationOption = Annotated[
@@ -72,32 +78,26 @@ def init(
     print_result(document, is_json=is_json, show=show)
 
 
-@app.command(epilog=examples("strop env check", "strop env check environments/math_env --json"))
-def check(folder: FolderArgument = Path(), is_json: JsonOption = False) -> None:
-    """Check the manifest, load the environment and try its tasks, tools and rewards."""
-    from strop.hub.manifest import read_project
-    from strop.testing import check_project
-
-    manifest = read_project(folder)
-    print_message(f"Checking {manifest.name}")
-    # It imports the author's code in processes of its own.
-    report = check_project(
-        folder,
-        str(manifest.entry_point),
-        is_deterministic=manifest.deterministic,
-        reward_range=manifest.reward_range,
-        summary=manifest.summary,
+@app.command(
+    epilog=examples(
+        "strop env check",
+        "strop env check environments/math_env --extra hf --json",
     )
-
-    def show() -> None:
-        print_table(
-            ["verdict", "check", "what"],
-            [(found.verdict, found.check, found.message) for found in report.findings],
-        )
-        print_text("The check passed." if report.is_ok else "The check failed.")
-
-    document = {"name": manifest.name, "version": manifest.version, **report.to_json()}
-    print_result(document, is_json=is_json, show=show)
+)
+def check(
+    *,
+    folder: FolderArgument = Path(),
+    extra: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--extra", metavar="NAME", help="Weigh this extra's dependencies too; can be repeated."
+        ),
+    ] = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Check the manifest, load the environment and try its tasks, tools and rewards."""
+    report = _checked(folder, extra or ())
+    _show_check(folder, report, is_json=is_json)
     if not report.is_ok:
         raise typer.Exit(1)
 
@@ -137,5 +137,44 @@ def build(
                 ("size", format_size(wheel.stat().st_size)),
             ]
         )
+
+    print_result(document, is_json=is_json, show=show)
+
+
+def _checked(folder: Path, extras: "Sequence[str]") -> "CheckReport":
+    from strop.hub.manifest import read_project, read_requirements
+    from strop.testing import check_project
+
+    manifest = read_project(folder)
+    requirements = read_requirements(folder, extras)
+    print_message(f"Checking {manifest.name}")
+    # It imports the author's code in processes of its own.
+    return check_project(
+        folder,
+        str(manifest.entry_point),
+        is_deterministic=manifest.deterministic,
+        reward_range=manifest.reward_range,
+        summary=manifest.summary,
+        requirements=requirements,
+    )
+
+
+def _show_check(folder: Path, report: "CheckReport", *, is_json: bool) -> None:
+    from strop.hub.manifest import read_project
+
+    manifest = read_project(folder)
+    document = {
+        "name": manifest.name,
+        "version": manifest.version,
+        **report.to_json(),
+    }
+
+    def show() -> None:
+        print_table(
+            ["verdict", "check", "what"],
+            [(found.verdict, found.check, found.message) for found in report.findings],
+        )
+        print_fields(cost_fields(report.measures))
+        print_text("The check passed." if report.is_ok else "The check failed.")
 
     print_result(document, is_json=is_json, show=show)

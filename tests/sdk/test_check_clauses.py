@@ -1,0 +1,233 @@
+"""One thing is wrong with each environment, and the check names it."""
+
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strop import End, Environment, Episode, Task, Trajectory, group_reward, reward
+from strop.testing import CheckReport, check_environment, check_project
+from strop.testing.worker import MOST_IMPORT_CPU_S, MOST_IMPORT_S
+
+TOOLS = """
+    import random
+    from strop import End, Environment, Episode, Task, reward, tool
+
+    COUNT = 0
+
+    class Dice(Episode):
+        async def setup(self):
+            self.outcome["sum"] = 0
+
+        @tool
+        def roll(self, sides: int) -> int:
+            return LINE
+
+        async def respond(self, completion):
+            return End()
+
+    @reward(range=(0, 1), inline=True)
+    def high(trajectory):
+        return float(trajectory.outcome["sum"] == 99)
+
+    def load_environment():
+        return Environment(
+            tasks=[Task(str(n), "Roll", n) for n in range(2)], rewards=[high], episode=Dice
+        )
+"""
+PLAIN = """
+    import os
+    from strop import Environment, Task, reward
+
+    SEEN = []
+
+    @reward(range=(0, 1), inline=True)
+    def right(trajectory):
+        return LINE
+
+    def load_environment():
+        return Environment(
+            tasks=[Task(str(n), "x", "y") for n in range(2)],
+            rewards=[right],
+            oracle=lambda task: "y",
+        )
+"""
+
+
+def checked(folder: Path, code: str, **options: Any) -> CheckReport:
+    (folder / "toy_env.py").write_text(textwrap.dedent(code))
+    return check_project(folder, "toy_env:load_environment", reward_range=(0, 1), **options)
+
+
+def found(report: CheckReport, check: str) -> tuple[str, str]:
+    (finding,) = [each for each in report.findings if each.check == check]
+    return finding.verdict, finding.message
+
+
+def test_chance_in_a_tools_answer_is_named_with_task_and_policy(tmp_path: Path) -> None:
+    report = checked(tmp_path, TOOLS.replace("LINE", "random.randint(1, 10**9)"))
+
+    for check in ("repeats", "deterministic"):
+        verdict, message = found(report, check)
+        assert verdict == "failed"
+        assert "first on task '0' of 'train' under the random policy" in message
+    assert found(report, "fuzz_calls")[0] == "ok"
+
+
+def test_the_episodes_own_chance_is_no_fault(tmp_path: Path) -> None:
+    report = checked(tmp_path, TOOLS.replace("LINE", "self.rng.randint(1, 10**9)"))
+
+    assert report.is_ok, report
+    assert found(report, "repeats")[0] == found(report, "deterministic")[0] == "ok"
+
+
+def test_what_attempts_leave_behind_for_others_is_named(tmp_path: Path) -> None:
+    line = "SEEN.append(1) or min(1.0, len(SEEN) / 10**6)"
+
+    report = checked(tmp_path, PLAIN.replace("LINE", line), is_deterministic=True)
+
+    verdict, message = found(report, "repeats")
+    assert verdict == "failed"
+    assert "in its episode" in message
+
+
+def test_a_reward_that_hangs_on_the_process_is_named(tmp_path: Path) -> None:
+    line = "float(trajectory.text == 'y') or int(os.environ['PYTHONHASHSEED']) / 10"
+
+    report = checked(tmp_path, PLAIN.replace("LINE", line))
+
+    assert found(report, "repeats")[0] == "ok"
+    verdict, message = found(report, "deterministic")
+    assert verdict == "failed"
+    assert "first on task '0' of 'train' under the random policy" in message
+
+
+def test_an_import_that_computes_or_waits_is_named(tmp_path: Path) -> None:
+    begin = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
+    code = textwrap.dedent(PLAIN.replace("LINE", "float(trajectory.text == 'y')"))
+
+    slow = checked(tmp_path, begin.format(MOST_IMPORT_CPU_S) + code, is_deterministic=False)
+
+    verdict, message = found(slow, "import_time")
+    assert verdict == "warning"
+    assert "more than 2 s or 5 s" in message
+    assert slow.measures["import_cpu_s"] >= MOST_IMPORT_CPU_S
+    assert slow.is_ok
+
+
+def test_an_import_that_waits_is_named(tmp_path: Path) -> None:
+    code = textwrap.dedent(PLAIN.replace("LINE", "float(trajectory.text == 'y')"))
+
+    waiting = f"import time\ntime.sleep({MOST_IMPORT_S})\n" + code
+    started = time.monotonic()
+    report = checked(tmp_path, waiting, is_deterministic=False)
+
+    assert time.monotonic() - started >= MOST_IMPORT_S
+    assert found(report, "import_time")[0] == "warning"
+    assert report.measures["import_cpu_s"] < report.measures["import_s"]
+
+
+def test_dependencies_that_are_not_there_are_named(tmp_path: Path) -> None:
+    code = PLAIN.replace("LINE", "float(trajectory.text == 'y')")
+
+    report = checked(
+        tmp_path, code, is_deterministic=False, requirements=["strop", "no-such-thing>=2"]
+    )
+    unknown = checked(tmp_path, code, is_deterministic=False)
+
+    verdict, message = found(report, "dependencies")
+    assert verdict == "warning"
+    assert "no-such-thing>=2" in message
+    assert report.measures["missing_dependency_count"] == 1
+    assert found(unknown, "dependencies")[0] == "skipped"
+    assert "dependency_count" not in unknown.measures
+
+
+@reward(range=(0, 1), inline=True)
+def right(trajectory: Trajectory) -> float:
+    return float(trajectory.text == "y")
+
+
+async def verdicts(environment: Environment) -> dict[str, tuple[str, str]]:
+    findings = await check_environment(environment, reward_range=(0, 1))
+    return {each.check: (each.verdict, each.message) for each in findings}
+
+
+async def test_members_with_seeds_of_their_own_are_named() -> None:
+    class Own(Episode):
+        @property
+        def seed(self) -> int:
+            return self.attempt.member
+
+    told = await verdicts(
+        Environment(tasks=[Task("0", "x", "y")], rewards=[right], episode=Own, oracle=_answer)
+    )
+
+    assert told["group"][0] == "failed"
+    assert "different seeds" in told["group"][1]
+    assert "On task '0' of 'train'" in told["group"][1]
+
+
+async def test_a_constant_answer_at_the_maximum_is_named() -> None:
+    @reward(range=(0, 1), inline=True)
+    def polite(trajectory: Trajectory) -> float:
+        return float("know" in trajectory.text or trajectory.text == "y")
+
+    told = await verdicts(
+        Environment(tasks=[Task("0", "x", "y")], rewards=[polite], oracle=_answer)
+    )
+
+    assert told["floor_constant"][0] == "failed"
+    assert "The constant policy scores 1" in told["floor_constant"][1]
+    assert told["floor_empty"][0] == told["oracle"][0] == "ok"
+
+
+async def test_the_mean_rewards_of_the_policies_are_kept() -> None:
+    findings = await check_environment(
+        Environment(tasks=[Task("0", "x", "y")], rewards=[right], oracle=_answer)
+    )
+
+    rewards = {each.check: each.reward for each in findings if each.reward is not None}
+    assert rewards == {"oracle": 1, "floor_empty": 0, "floor_constant": 0, "floor_random": 0}
+
+
+async def test_a_reward_that_compares_members_is_scored_with_its_group() -> None:
+    @group_reward(range=(0, 1))
+    def best(members: list[Trajectory]) -> list[float]:
+        right = [member.text == "y" for member in members]
+        return [float(each) / max(1, sum(right)) for each in right]
+
+    class Short(Episode):
+        async def respond(self, completion: Any) -> End:
+            return End()
+
+    told = await verdicts(
+        Environment(tasks=[Task("0", "x", "y")], rewards=[best], episode=Short, oracle=_answer)
+    )
+
+    assert told["oracle"][0] == "warning"
+    assert "scores 0.5, not 1" in told["oracle"][1]
+    assert {told[name][0] for name in ("floor_empty", "floor_random", "fuzz", "fuzz_calls")} == {
+        "ok"
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [("nan", "nan"), ("inf", "inf"), ("2.0", "outside"), ("-1.0", "outside")]
+)
+async def test_numbers_that_are_no_rewards_are_named(value: str, told: str) -> None:
+    @reward(inline=True)
+    def odd(trajectory: Trajectory) -> float:
+        return float(value)
+
+    findings = await verdicts(Environment(tasks=[Task("0", "x", "y")], rewards=[odd]))
+
+    for check in ("floor_empty", "floor_random", "fuzz", "fuzz_calls"):
+        assert findings[check][0] == "failed", check
+        assert told in findings[check][1]
+
+
+def _answer(task: Task) -> str:
+    return str(task.reference)
