@@ -197,19 +197,38 @@ async def test_the_reference_solutions_of_human_eval_pass(
     )
 
     assert [row["task_id"] for row, v in zip(rows, verdicts, strict=True) if not v.is_passed] == []
-    shared = sum(verdict.scoring_isolation == "shared" for verdict in verdicts)
-    assert shared == len(NEED_THEIR_HELPERS)
+    shared = {
+        row["task_id"]
+        for row, verdict in zip(rows, verdicts, strict=True)
+        if verdict.scoring_isolation == "shared"
+    }
+    assert shared == NEED_THEIR_HELPERS
 
 
-async def test_mutated_solutions_of_human_eval_fail(spaces: Backend, human_eval: list[Row]) -> None:
-    rows = human_eval[::8]
+async def _check_mutated_human_eval(backend: Backend, rows: list[Row]) -> None:
     body = "    return 'no answer at all'\n"
-    verdicts = await asyncio.gather(*(_judge_human_eval(spaces, row, body) for row in rows))
+    verdicts = await asyncio.gather(*(_judge_human_eval(backend, row, body) for row in rows))
 
     assert [row["task_id"] for row, v in zip(rows, verdicts, strict=True) if v.is_passed] == []
 
 
+async def test_mutated_solutions_of_human_eval_fail(spaces: Backend, human_eval: list[Row]) -> None:
+    await _check_mutated_human_eval(spaces, human_eval[::8])
+
+
+@pytest.mark.slow
+async def test_all_mutated_solutions_of_human_eval_fail(
+    spaces: Backend, human_eval: list[Row]
+) -> None:
+    await _check_mutated_human_eval(spaces, human_eval)
+
+
 USE_CLASSES = {367, 601, 927}
+
+
+def _sample(rows: list[Row]) -> list[Row]:
+    """Every ninth row, and those whose tests need the solution's own classes."""
+    return [row for n, row in enumerate(rows) if n % 9 == 0 or row["task_id"] in USE_CLASSES]
 
 
 async def _judge_mbpp(backend: Backend, row: Row) -> Verdict:
@@ -223,19 +242,44 @@ async def _judge_mbpp(backend: Backend, row: Row) -> Verdict:
 
 async def _check_mbpp(backend: Backend, rows: list[Row]) -> None:
     verdicts = await asyncio.gather(*(_judge_mbpp(backend, row) for row in rows))
+    judged = [(row["task_id"], verdict) for row, verdict in zip(rows, verdicts, strict=True)]
 
-    assert [
-        (row["task_id"], v) for row, v in zip(rows, verdicts, strict=True) if not v.is_passed
-    ] == []
+    assert [(key, verdict) for key, verdict in judged if not verdict.is_passed] == []
+    shared = {key for key, verdict in judged if verdict.scoring_isolation == "shared"}
+    assert shared == USE_CLASSES & {key for key, _ in judged}
+    assert shared
+
+
+def _mutated(row: Row) -> Row:
+    """Give the row with a solution whose functions, or for classes whose all, give no answer."""
+    names = names_called("\n".join(row["test_list"]), row["code"])
+    lines = [f"{name} = lambda *_, **__: 'no answer at all'" for name in names]
+    return {**row, "code": "\n".join([row["code"], *lines])}
+
+
+async def _check_mutated_mbpp(backend: Backend, rows: list[Row]) -> None:
+    verdicts = await asyncio.gather(*(_judge_mbpp(backend, _mutated(row)) for row in rows))
+    judged = [(row["task_id"], verdict) for row, verdict in zip(rows, verdicts, strict=True)]
+
+    assert [key for key, verdict in judged if verdict.status not in ("failed", "error")] == []
 
 
 async def test_reference_solutions_of_mbpp_pass(spaces: Backend, mbpp: list[Row]) -> None:
-    await _check_mbpp(spaces, mbpp[::9])
+    await _check_mbpp(spaces, _sample(mbpp))
 
 
 @pytest.mark.slow
 async def test_all_reference_solutions_of_mbpp_pass(spaces: Backend, mbpp: list[Row]) -> None:
     await _check_mbpp(spaces, mbpp)
+
+
+async def test_mutated_solutions_of_mbpp_fail(spaces: Backend, mbpp: list[Row]) -> None:
+    await _check_mutated_mbpp(spaces, _sample(mbpp)[::3])
+
+
+@pytest.mark.slow
+async def test_all_mutated_solutions_of_mbpp_fail(spaces: Backend, mbpp: list[Row]) -> None:
+    await _check_mutated_mbpp(spaces, mbpp)
 
 
 async def _many(spaces: Backend, count: int) -> None:
