@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypedDict
 
 from strop.errors import ModelReplyError
@@ -14,6 +14,7 @@ from strop.models.http import HttpPool, Limits, Request, Response, Url
 from strop.models.http.decoding import ACCEPTED
 from strop.models.http.events import EventReader
 from strop.models.retry import RetryPolicy, call_with_retries
+from strop.models.sent import read_sampling
 from strop.types import JSON, Completion
 
 CALL_HEADER = "idempotency-key"
@@ -123,7 +124,8 @@ class Endpoint:
                     " check that the client's dialect is the server's"
                 ) from error
 
-        return await call_with_retries(try_once, self.retry)
+        completion = await call_with_retries(try_once, self.retry)
+        return replace(completion, sampling=read_sampling(body))
 
     async def ask(self, url: str, body: Mapping[str, JSON] | None = None) -> dict[str, Any]:
         """The JSON object at another address of the same server; with `body` it is a POST.
