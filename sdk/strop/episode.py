@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from strop.canonical import canonical_json
 from strop.errors import (
     BoundaryError,
     EnvironmentFaultError,
@@ -263,7 +264,8 @@ class Episode:
     async def score(self, queue_s: float = 0.0) -> Trajectory:
         """End the episode if it has not ended, and score it; call it before closing.
 
-        One that is stopped before its first completion is a failure and gets no reward.
+        One that is stopped before its first completion is a failure and gets no reward, and so is
+        one whose `outcome` holds what is no JSON.
 
         Args:
             queue_s: Seconds that the attempt waited before it began, for the record.
@@ -273,6 +275,7 @@ class Episode:
             self.fail(NoCompletionError(detail))
             self._stop = ("cancelled", detail)
         self.truncate("driver", "the driver asked for the result")
+        self._check_outcome()
         return await self._environment.score(self._trajectory(queue_s), self)
 
     async def shut(self) -> None:
@@ -355,6 +358,16 @@ class Episode:
             isolation=self.isolation,
             strop_version=environment.strop_version,
         )
+
+    def _check_outcome(self) -> None:
+        """Fail for what no record can hold, instead of ending a whole run when it is written."""
+        for name, value in tuple(self.outcome.items()):
+            try:
+                canonical_json(value)
+            except (TypeError, ValueError) as error:
+                del self.outcome[name]
+                place = f"`outcome[{name!r}]` of `{type(self).__name__}`"
+                self.fail(EnvironmentFaultError(f"{place} is no JSON: {error}"))
 
     def _fault(self, where: str, error: BaseException) -> BoundaryError:
         if isinstance(error, BoundaryError):

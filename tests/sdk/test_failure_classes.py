@@ -10,6 +10,7 @@ import resource
 import threading
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from strop.errors import ModelReplyError, TrajectoryFileError
 from strop.evaluation import TRAJECTORIES_NAME
 from strop.models.scripted import call
 from tests.sdk.trajectories import a_completion, a_single_turn_environment, is_exact
+from tests.waiting import until
 
 ANSWER = ScriptedModel(lambda messages: messages[-1].text.removeprefix("Reverse: ")[::-1])
 
@@ -116,7 +118,7 @@ async def test_members_with_an_error_an_empty_reply_and_a_cancel_are_accounted_o
     async def drive(episode: Episode) -> None:
         member = episode.attempt.member
         try:
-            await asyncio.sleep(10 if member == 5 else 0)
+            await asyncio.sleep(60 if member == 5 else 0)
             if member == 2:
                 raise ModelReplyError("the reply is empty")
             await episode.step(a_completion("" if member == 4 else "x"))
@@ -191,6 +193,38 @@ async def test_rows_of_different_shapes_are_kept_exactly(tmp_path: Path) -> None
     assert kept == {str(n): row for n, row in enumerate(rows)}
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [datetime(2026, 1, 1, tzinfo=UTC), {1, 2}, b"bytes", [10**5000], {"deep": object()}],
+    ids=["date", "set", "bytes", "number", "object"],
+)
+async def test_an_outcome_that_no_record_can_hold_fails_its_attempt_and_no_other(
+    odd: Any, tmp_path: Path
+) -> None:
+    class Odd(Episode):
+        async def respond(self, completion: Completion) -> End:
+            self.outcome["told"] = completion.text
+            if self.task.key == "1":
+                self.outcome["odd"] = odd
+            return End()
+
+    @reward
+    def one(trajectory: Trajectory) -> float:
+        return 1.0
+
+    tasks = [Task(str(n), "ask") for n in range(3)]
+    environment = Environment(tasks=tasks, rewards=[one], episode=Odd)
+    report = await evaluate(environment, ScriptedModel.constant("x"), RunPlan(), out=tmp_path)
+
+    kept = {t.task.key: t for t in read_trajectories(tmp_path / TRAJECTORIES_NAME)}
+    assert [kept[key].reward for key in "012"] == [1.0, None, 1.0]
+    failure = kept["1"].failure
+    assert failure is not None
+    assert "`outcome['odd']` of `Odd` is no JSON" in failure.message
+    assert kept["1"].outcome == {"told": "x"}
+    assert report.failures == {"EnvironmentFaultError": 1}
+
+
 async def test_an_empty_split_is_run_without_a_fault() -> None:
     report = await evaluate(a_single_turn_environment(tasks={"train": []}), ANSWER, RunPlan())
 
@@ -228,17 +262,21 @@ async def test_a_run_that_is_cancelled_accounts_for_what_it_wrote(tmp_path: Path
             on_trajectory=lambda t: seen.append(t.attempt),
         )
     )
-    await asyncio.sleep(0.3)
+    await until(lambda: seen)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(running, 5)
+        await asyncio.wait_for(running, 60)
 
     written = [t.attempt for t in read_trajectories(tmp_path / TRAJECTORIES_NAME)]
     assert written == seen
     assert len(set(written)) == len(written) > 0
 
 
-async def test_long_episodes_with_images_leave_no_memory_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "count",
+    [1_500, pytest.param(20_000, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])],
+)
+async def test_long_episodes_with_images_leave_no_memory_behind(count: int, tmp_path: Path) -> None:
     image = Part("image", url="data:image/png;base64," + base64.b64encode(b"x" * 3_000).decode())
 
     class Pictures(Episode):
@@ -254,7 +292,7 @@ async def test_long_episodes_with_images_leave_no_memory_behind(tmp_path: Path) 
     sizes: list[int] = []
 
     def measure(_: Trajectory) -> None:
-        if len(sizes) % 100 == 0:
+        if len(sizes) % (count // 15) == 0:
             gc.collect()
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         sizes.append(pages * resource.getpagesize())
@@ -262,12 +300,13 @@ async def test_long_episodes_with_images_leave_no_memory_behind(tmp_path: Path) 
     await evaluate(
         environment,
         ScriptedModel.constant("I see."),
-        RunPlan(task_count=1_500, concurrency=32),
+        RunPlan(task_count=count, concurrency=32),
         out=tmp_path,
         on_trajectory=measure,
     )
 
-    grown_bytes = sizes[-1] - sizes[500]
+    (tmp_path / TRAJECTORIES_NAME).unlink()
+    grown_bytes = sizes[-1] - sizes[count // 3]
     assert grown_bytes < 8_000_000
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,10 +13,13 @@ from strop import (
     Environment,
     Episode,
     Message,
+    RunPlan,
     ScriptedModel,
     Task,
     TimeLimits,
+    ToolCall,
     Trajectory,
+    evaluate,
     reward,
     tool,
 )
@@ -182,28 +186,46 @@ async def test_functions_can_be_tools_of_every_episode() -> None:
 
 
 async def test_two_hundred_sleeping_tools_stop_nobody() -> None:
+    others_ended = threading.Event()
+    others: list[str] = []
+
     class Sleepy(Episode):
         @tool
         def nap(self) -> str:
-            """Sleep."""
-            time.sleep(2)
-            return ""
+            """Sleep until all others have ended; tells whether they have."""
+            have_ended = others_ended.wait(60)
+            others_ended.set()
+            return str(have_ended)
 
-    environment = an_environment(episode=Sleepy)
-    environment.threads.limit = 256
-    sleeper = ScriptedModel.replies([call("nap"), "x"])
-    ended: list[float] = []
-    started = time.monotonic()
+        @tool
+        def look(self) -> str:
+            """Look."""
+            return "seen"
 
-    async def quick() -> None:
-        await environment.rollout(TASK, ScriptedModel.constant("x"))
-        ended.append(time.monotonic() - started)
+    @reward(range=(0, 1))
+    def is_whole(trajectory: Trajectory) -> float:
+        return float(trajectory.messages()[2].text in ("seen", "True"))
 
-    async with environment:
-        sleeping = [environment.rollout(TASK, sleeper) for _ in range(200)]
-        await asyncio.gather(*sleeping, *[quick() for _ in range(56)])
+    def policy(messages: Sequence[Message]) -> str | ToolCall:
+        if len(messages) > 1:
+            return "done"
+        return call("nap" if int(messages[0].text) < 200 else "look")
 
-    assert max(ended) < 1.5
+    def count(trajectory: Trajectory) -> None:
+        if int(trajectory.task.key) >= 200:
+            others.append(trajectory.task.key)
+        if len(others) == 300:
+            others_ended.set()
+
+    # Those that sleep begin first, and take all of the run's places but 56.
+    tasks = [Task(str(n), str(n), split="train") for n in range(500)]
+    environment = Environment(tasks=tasks, rewards=[is_whole], episode=Sleepy)
+    plan = RunPlan(concurrency=256)
+    report = await evaluate(environment, ScriptedModel(policy), plan, on_trajectory=count)
+
+    assert report.failures == {}
+    assert report.mean_reward == 1.0
+    assert report.attempt_count == 500
 
 
 @pytest.mark.parametrize("limits", [{"max_turns": 0}, {"max_tokens": 0}])

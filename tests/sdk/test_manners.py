@@ -152,9 +152,12 @@ def test_a_run_of_a_rude_environment_ends_on_a_signal(
         text=True,
     )
     lines = out / "trajectories.jsonl"
-    wait_until(lambda: child.poll() or (lines.exists() and lines.stat().st_size > 50_000))
-    child.send_signal(number)
-    _, said = child.communicate(timeout=60)
+    try:
+        wait_until(lambda: child.poll() or (lines.exists() and lines.stat().st_size > 50_000))
+        child.send_signal(number)
+        _, said = child.communicate(timeout=60)
+    finally:
+        child.kill()
 
     assert child.returncode == 128 + number
     assert "Go on with --resume" in said
