@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -133,6 +134,25 @@ class RunFile(_Strict):
                 for each in error.errors(include_url=False)
             )
             raise ConfigError(f"{where} is no run:{problems}") from error
+
+    def cost(self, usage: Mapping[str, Usage]) -> float | None:
+        """What the tokens of all seats cost; None where no model has a price.
+
+        Args:
+            usage: By seat. What a model without a price takes costs nothing.
+        """
+        choices = (self.model, *self.seats.values())
+        has_price = any(each.cost(Usage()) is not None for each in choices)
+        return math.fsum(self.seat_costs(usage).values()) if has_price else None
+
+    def seat_costs(self, usage: Mapping[str, Usage]) -> dict[str, float]:
+        """What each seat's tokens cost at the prices of its own model, where that has one.
+
+        Args:
+            usage: By seat.
+        """
+        costs = {seat: self.seats.get(seat, self.model).cost(took) for seat, took in usage.items()}
+        return {seat: cost for seat, cost in costs.items() if cost is not None}
 
     def to_json(self) -> dict[str, Any]:
         """The run as JSON, which `parse` reads back equal."""

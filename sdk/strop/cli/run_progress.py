@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Self
 
 from strop.cli.output import print_message
@@ -21,12 +21,12 @@ class RunProgress:
 
     Args:
         planned_count: Attempts in all, or None where nobody knows.
-        cost: From the tokens so far to money, or to None.
+        cost: From the tokens that each seat took so far to money, or to None.
     """
 
-    def __init__(self, planned_count: int | None, cost: "Callable[[Usage], float | None]") -> None:
-        from strop.types import Usage
-
+    def __init__(
+        self, planned_count: int | None, cost: "Callable[[Mapping[str, Usage]], float | None]"
+    ) -> None:
         self._planned_count = planned_count
         self._cost = cost
         self._is_live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
@@ -34,7 +34,7 @@ class RunProgress:
         self._shown_at_s = self._started_at_s if not self._is_live else 0.0
         self._finished_count = self._made_count = self._failure_count = self._scored_count = 0
         self._reward_sum = 0.0
-        self._usage = Usage()
+        self._seat_usage: dict[str, Usage] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -59,9 +59,11 @@ class RunProgress:
             self._show(now - self._started_at_s)
 
     def _count(self, trajectory: "Trajectory") -> None:
+        from strop.evaluation import add_seat_usage
+
         self._made_count += 1
         self._failure_count += trajectory.failure is not None
-        self._usage = self._usage + trajectory.usage
+        add_seat_usage(self._seat_usage, trajectory)
         if trajectory.reward is not None:
             self._scored_count += 1
             self._reward_sum += trajectory.reward
@@ -81,10 +83,11 @@ class RunProgress:
         if self._scored_count:
             parts.append(f"reward {self._reward_sum / self._scored_count:.3f}")
         parts.append(f"{self._failure_count} failed")
-        tokens = self._usage.prompt_tokens + self._usage.completion_tokens
+        took = self._seat_usage.values()
+        tokens = sum(each.prompt_tokens + each.completion_tokens for each in took)
         if tokens:
             parts.append(f"{_short(tokens)} tokens")
-        cost = self._cost(self._usage)
+        cost = self._cost(self._seat_usage)
         if cost is not None:
             parts.append(f"cost {cost:.2f}")
         parts.append(f"{_clock(elapsed_s)} gone")

@@ -35,13 +35,13 @@ def make_run(run: "RunFile", *, is_resumed: bool) -> dict[str, Any]:
     if out is not None:
         _keep_record(out, record, is_resumed=is_resumed)
     report = _evaluate(run, environment, models, is_resumed=is_resumed)
-    cost = run.model.cost(report.usage)
     document = {
         **record["environments"][0],
         "environments": record["environments"],
         "model": run.model.name,
         "trajectories": str(out / TRAJECTORIES_NAME) if out else None,
-        "cost": cost,
+        "cost": run.cost(report.seat_usage),
+        "seat_costs": run.seat_costs(report.seat_usage),
         "report": report.to_json(),
     }
     if out is not None:
@@ -128,7 +128,7 @@ def _evaluate(
             for model in models.values():
                 await model.close()
 
-    with RunProgress(planned_count, run.model.cost) as progress:
+    with RunProgress(planned_count, run.cost) as progress:
         return run_sync(work(progress))
 
 

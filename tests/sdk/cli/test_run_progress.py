@@ -8,13 +8,18 @@ from typing import Any
 import pytest
 
 from strop.cli.run_progress import RunProgress
-from strop.run_file import ModelChoice
+from strop.run_file import RunFile
 from strop.trajectory import Failure, Seat, Trajectory
 from strop.types import Usage
 from tests.sdk.trajectories import a_trajectory, prompt_segment, sampled_segment
 
-FREE = ModelChoice().cost
-PRICED = ModelChoice(prompt_price=1e6, completion_price=2e6).cost
+
+def priced(**prices: float) -> Any:
+    return RunFile.parse({"environments": [{"ref": "any"}], "model": prices}).cost
+
+
+FREE = priced()
+PRICED = priced(prompt_price=1e6, completion_price=2e6)
 
 
 def with_reward(reward: float | None, **changes: Any) -> Trajectory:
