@@ -251,6 +251,38 @@ class Trajectory:
             return ()
         return tuple(message for part in self.path(indexes[-1]) for message in part.messages)
 
+    @property
+    def policy_span(self) -> tuple[int, int] | None:
+        """Oldest and newest version of the weights that sampled what is trained on.
+
+        None where nothing of that is told, or not for every completion of a trained seat.
+        """
+        versions = [
+            segment.policy_version
+            for segment in self.segments
+            if segment.kind == "completion" and self.seats[segment.seat].is_trainable
+        ]
+        told = [version for version in versions if version is not None]
+        return (min(told), max(told)) if told and len(told) == len(versions) else None
+
+    def is_stale(self, version: int, max_lag: int) -> bool:
+        """Whether a trainer at `version` should drop it: it is older than `max_lag` versions.
+
+        Args:
+            version: Of the weights that are trained now.
+            max_lag: Versions, ≥ 0, that its oldest trained completion may be behind; what is
+                exactly as many behind is kept.
+
+        Raises:
+            ValueError: It tells no versions: serve the model with an engine that does.
+        """
+        if self.policy_span is None:
+            raise ValueError(
+                f"The attempt at {self.task.key!r} does not tell which weights sampled it. Give "
+                "completions their `policy_version`."
+            )
+        return version - self.policy_span[0] > max_lag
+
     def stamped(self, **stamps: JSON) -> Self:
         """A copy with further stamps."""
         return replace(self, stamps={**self.stamps, **stamps})
