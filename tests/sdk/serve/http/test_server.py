@@ -8,6 +8,7 @@ import pytest
 
 from strop.serve.http import Answer, HttpServer, Request, json_answer
 from strop.serve.http.server import bind
+from tests.waiting import until
 
 
 class Served:
@@ -102,19 +103,16 @@ async def test_a_fault_is_an_answer_and_the_server_goes_on(server: HttpServer) -
 async def test_a_client_that_leaves_cancels_its_request(server: HttpServer, served: Served) -> None:
     _, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(post("/wait", b""))
-    await asyncio.sleep(0.1)
-    assert server.busy_count == 1
+    await until(lambda: server.busy_count == 1)
     writer.transport.abort()
-    async with asyncio.timeout(5):
-        while not served.cancelled_count:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(lambda: served.cancelled_count)
     assert server.busy_count == 0
 
 
 async def test_closing_breaks_what_is_under_way_and_frees_the_port(served: Served) -> None:
     running = await HttpServer(served.answer).start()
     waiting = asyncio.ensure_future(exchange(running, post("/wait", b"")))
-    await asyncio.sleep(0.1)
+    await until(lambda: running.busy_count == 1)
     await running.close()
     assert served.cancelled_count == 1
     # Nothing that could be taken for an answer.
