@@ -7,13 +7,12 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from importlib.metadata import version
 
 import pytest
 
 from tests.sdk.cli.command import STROP, strop
-from tests.sdk.loopback import listen_silently, unused_address
+from tests.sdk.loopback import silent_server, unused_address
 
 COMMANDS = [
     "env init",
@@ -136,17 +135,17 @@ def test_no_hub_at_all_tells_how_to_name_one() -> None:
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
 def test_an_interrupt_exits_with_130(arguments: list[str]) -> None:
     with (
-        listen_silently() as hub,
+        silent_server() as hub,
         subprocess.Popen(
-            [STROP, "env", "list", "--hub", hub, *arguments],
+            [STROP, "env", "list", "--hub", hub.url, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         ) as process,
     ):
-        time.sleep(1.5)
+        hub.wait_for_a_call()
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=20)
+        stdout, stderr = process.communicate(timeout=60)
 
     assert process.returncode == 130
     assert "Traceback" not in stderr
