@@ -29,7 +29,7 @@ def a_file(url: str = f"http://hub.example{PATH}", content: bytes = CONTENT) -> 
 
 def fetch(server: Server, target: Path, file: PublishedFile | None = None) -> list[int]:
     seen: list[int] = []
-    with HubClient(server.url, "strop_token", timeout_s=5, attempt_count=2) as client:
+    with HubClient(server.url, "strop_token", timeout_s=60, attempt_count=2) as client:
         client.download(file or a_file(), target, lambda gone, total: seen.append(gone))
     return seen
 

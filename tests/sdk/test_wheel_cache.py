@@ -22,7 +22,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def fetch(server: Server, file: PublishedFile | None = None) -> Path:
-    with HubClient(server.url, timeout_s=5, attempt_count=1) as client:
+    with HubClient(server.url, timeout_s=60, attempt_count=1) as client:
         return fetch_wheel(client, file or a_file())
 
 
