@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from strop import Attempt, Message, Part, Sampling, Task, ToolCall, Trajectory, Usage
-from strop.trajectory import Failure, OutsideReply, RewardValue, Seat, Segment
+from strop.trajectory import Failure, OutsideReply, RewardValue, Seat, Segment, TurnValues
 from strop.types import EnvironmentIdentity
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b31m\x08\x08\r\x7f\u202e\u2028\ud800\x00"
@@ -56,6 +56,7 @@ def hostile_trajectory(text: str = HOSTILE, **changes: Any) -> Trajectory:
             replies=(OutsideReply(text, text, text),),
             environment=EnvironmentIdentity(text, text, text, text),
             settings={text: text},
+            turn_values={text: TurnValues(None, 1.0, None, text)},
             isolation=text,
             strop_version=text,
             stamps={text: text},

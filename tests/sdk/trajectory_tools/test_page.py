@@ -2,6 +2,9 @@
 
 import json
 import random
+import struct
+import zlib
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from strop import Attempt, Message
+from strop import Attempt, Message, Part
 from strop.review.page import write_page
 from strop.review.vocabulary import Vocabulary
-from strop.trajectory import Seat, Segment
+from strop.stamp_file import StampWriter
+from strop.trajectory import Seat, Segment, TurnValues
 from strop.trajectory_file import TrajectoryWriter
 from tests.sdk.cli.command import strop
-from tests.sdk.trajectories import a_trajectory
+from tests.sdk.trajectories import a_trajectory, sampled_segment
 from tests.sdk.trajectory_tools.browser import CHROMIUM, Browser, open_browser
 from tests.sdk.trajectory_tools.hostile import HOSTILE, MARKUP, hostile_trajectory
 from tests.sdk.trajectory_tools.runs import a_run, attempt_at
@@ -278,8 +282,6 @@ def test_markup_of_a_run_is_nowhere_in_the_file(tmp_path: Path) -> None:
 
 
 def test_an_embedded_picture_is_shown_and_no_other(browser: Browser, tmp_path: Path) -> None:
-    from strop import Part
-
     pixel = (
         "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q"
         "DwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -293,6 +295,46 @@ def test_an_embedded_picture_is_shown_and_no_other(browser: Browser, tmp_path: P
 
     assert browser.evaluate("document.querySelectorAll('img').length") == 1
     assert "http://127.0.0.1:9/x.png" in browser.text("article")
+
+
+def a_large_picture(side: int) -> str:
+    """A PNG of noise, which no compression makes small."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        checked = kind + content
+        return struct.pack(">I", len(content)) + checked + struct.pack(">I", zlib.crc32(checked))
+
+    lines = b"".join(b"\0" + random.Random(row).randbytes(side) for row in range(side))
+    head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    parts = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+    content = b"\x89PNG\r\n\x1a\n" + parts
+    return f"data:image/png;base64,{b64encode(content).decode()}"
+
+
+def test_what_turns_earned_and_stamps_are_told_and_a_large_picture_is_shown(
+    browser: Browser, tmp_path: Path
+) -> None:
+    seen = Message("user", (Part("image", url=a_large_picture(150)),))
+    shown = a_trajectory(
+        Segment("messages", "policy", None, (seen,)),
+        sampled_segment(0, 2),
+        turn_rewards=(0.25,),
+        turn_values={"step": TurnValues((0.5,), 0.5)},
+    )
+    source = written(tmp_path / "t.jsonl", shown)
+    with StampWriter(source) as stamps:
+        stamps.write(shown.attempt, group_id="g17")
+    assert len(list((tmp_path / "blobs").iterdir())) == 1
+
+    browser.open(page_of(source))
+    browser.wait("document.querySelector('img') && document.querySelector('img').naturalWidth")
+
+    assert browser.evaluate("document.querySelector('img').naturalWidth") == 150
+    assert "turn 1 · reward 0.25 · tiny · stop" in browser.text("article.assistant h4")
+    assert "temperature 0.7, top_p 0.9" in browser.text("article.assistant h4")
+    facts = browser.evaluate("document.querySelector('.facts').textContent")
+    assert "turns: step" in facts
+    assert "g17" in facts
 
 
 def test_a_message_of_a_megabyte_is_shown_in_part_and_then_whole(
