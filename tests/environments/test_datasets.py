@@ -21,6 +21,9 @@ SPLITS = [
     ("math500", "eval", "test", "solution", 500),
 ]
 
+WRONG = r"\boxed{-77777}"
+"""The answer of no row."""
+
 
 def rows_of(folder: Path, name: str) -> list[dict[str, Any]]:
     """The rows of a file, read apart from the environment."""
@@ -44,7 +47,8 @@ async def test_every_reference_solution_scores_1_and_the_empty_answer_0(
         assert await misjudged(environment, solutions, 1) == []
         assert await misjudged(environment, oracle, 1) == []
         assert await misjudged(environment, [(task, "") for task in tasks], 0) == []
-    print(f"{dataset} {split}: {row_count} rows, each solution 1, each empty answer 0")
+        assert await misjudged(environment, [(task, WRONG) for task in tasks], 0) == []
+    print(f"{dataset} {split}: {row_count} rows, each solution 1, each empty and wrong answer 0")
 
 
 @pytest.mark.parametrize(("dataset", "split"), [(row[0], row[1]) for row in SPLITS])

@@ -1,5 +1,6 @@
 """What holds for every environment of this repository, on its built-in default."""
 
+import asyncio
 import inspect
 import json
 import os
@@ -12,6 +13,7 @@ import pytest
 
 from strop import Environment, Task
 from strop.hub.manifest import read_project
+from strop.testing import check_project
 from tests.architecture.sizes import count_lines
 from tests.environments.answers import misjudged, reward_of, solution_of
 from tests.environments.conftest import FOLDER, Load
@@ -54,6 +56,21 @@ def test_its_own_tests_pass_from_its_folder(name: str, import_path: str) -> None
         env={**os.environ, "PYTHONPATH": import_path},
     )
     assert ended.returncode == 0, ended.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+async def test_strop_env_check_finds_nothing(name: str) -> None:
+    manifest = read_project(FOLDER / name)
+    report = await asyncio.to_thread(
+        check_project,
+        FOLDER / name,
+        f"{name}:load_environment",
+        reward_range=manifest.reward_range,
+        is_deterministic=manifest.deterministic,
+    )
+    assert [each for each in report.findings if each.verdict not in ("ok", "skipped")] == []
+    print(f"{name}: {len(report.findings)} checks, none finds anything")
 
 
 def test_its_readme_names_every_setting(name: str, load: Load) -> None:

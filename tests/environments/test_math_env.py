@@ -1,4 +1,4 @@
-"""Maths: AIME's rows, what is tried to earn a reward without an answer, and its judge."""
+"""Maths: rows of AIME and SVAMP, what is tried to be paid without an answer, and its judge."""
 
 import asyncio
 import json
@@ -39,6 +39,28 @@ async def test_every_row_of_aime_pays_its_answer_and_nothing_else(
         rewards = [await reward_of(environment, task, rf"\boxed{{{constant}}}") for task in tasks]
     assert sum(rewards) == count
     print(f"aime eval: 30 rows, always {constant}: {count / 30:.3f}")
+
+
+async def test_every_row_of_svamp_pays_its_answer_and_nothing_else(
+    load: Load, data_folder: Find
+) -> None:
+    folder = data_folder("svamp")
+    lines = (folder / "test.jsonl").read_text(encoding="utf-8").split("\n")
+    answers = {row["ID"]: row["Answer"] for row in map(json.loads, filter(None, lines))}
+    environment = load("math_env", dataset="svamp", path=str(folder))
+    async with environment:
+        tasks = list(environment.tasks["eval"])
+        assert len(tasks) == len({task.key for task in tasks}) == len(answers) == 1_000
+        right = [(task, rf"\boxed{{{answers[task.key]}}}") for task in tasks]
+        assert await misjudged(environment, right, 1) == []
+        oracle = [(task, solution_of(environment, task)) for task in tasks]
+        assert await misjudged(environment, oracle, 1) == []
+        wrong = [(task, rf"\boxed{{{answers[task.key] + 1}}}") for task in tasks]
+        assert await misjudged(environment, [*wrong, *((task, "") for task in tasks)], 0) == []
+        [(constant, count)] = Counter(str(task.reference) for task in tasks).most_common(1)
+        rewards = [await reward_of(environment, task, rf"\boxed{{{constant}}}") for task in tasks]
+    assert sum(rewards) == count
+    print(f"svamp eval: 1000 rows, always {constant}: {count / 1_000:.3f}")
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Every environment of this repository with a real small model: the rewards are what they are."""
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -8,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from strop import OpenAIModel, RunPlan, Sampling, Trajectory, evaluate, read_trajectories
+from strop import (
+    OpenAIModel,
+    RunPlan,
+    Sampling,
+    ScriptedModel,
+    Trajectory,
+    evaluate,
+    read_trajectories,
+)
 from strop.models.local import KNOWN, LocalServer, fetch_weights
 from tests.environments.conftest import FOLDER, Load
 
@@ -77,3 +86,46 @@ async def test_sums_of_single_digits_are_what_it_sometimes_solves(
     trajectories = await play(load, "math_env", engine, tmp_path)
     rewards = [each.reward for each in trajectories]
     assert 0 < rewards.count(1.0) < TASK_COUNT, rewards
+
+
+JUDGED: list[tuple[str, dict[str, Any], str]] = [
+    ("What flows out of a volcano?", {"answer": "lava"}, r"\boxed{molten rock}"),
+    ("What do bees make?", {"answer": "honey"}, r"\boxed{a sweet food of bees}"),
+    ("What is the capital of France?", {"answer": "Paris"}, r"\boxed{London}"),
+    ("Which gas do plants take in?", {"answer": "carbon dioxide"}, r"\boxed{CO2}"),
+]
+"""Questions, their references, and answers in other words, right and wrong ones."""
+
+
+async def test_a_real_judge_is_asked_and_its_reply_is_a_verdict_or_a_failure_that_shows_it(
+    load: Load, engine: LocalServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "words.jsonl"
+    path.write_text("".join(json.dumps({"question": q, **a}) + "\n" for q, a, _ in JUDGED))
+    settings = {"dataset": "rows", "path": str(path)}
+    judge = {"judge_model": engine.model, "judge_url": engine.base_url}
+    environment = load("science_env", **settings, **judge)
+    async with environment:
+        tasks = list(environment.tasks["eval"])
+        played = [
+            await environment.rollout(task, ScriptedModel.constant(reply))
+            for task, (_, _, reply) in zip(tasks, JUDGED, strict=True)
+        ]
+        known = await environment.rollout(tasks[0], ScriptedModel.constant(r"\boxed{lava}"))
+    assert (known.reward, known.replies) == (1.0, ())
+    for trajectory in played:
+        [reply] = trajectory.replies
+        assert reply.source == "judge:correct"
+        if trajectory.failure is None:
+            assert trajectory.reward in (0.0, 1.0)
+        else:
+            assert trajectory.reward is None
+            assert "gave no verdict of yes, no" in trajectory.failure.message
+    # Scored again, the judge is not asked: what it said is in the record.
+    again = load(
+        "science_env", **settings, judge_model=engine.model, judge_url="http://127.0.0.1:1"
+    )
+    async with again:
+        scored = [(await again.score(each)).reward for each in played]
+    assert scored == [each.reward for each in played]
+    print(f"SmolLM2 as judge of science_env: rewards {scored}")

@@ -1,4 +1,4 @@
-"""Mathematics with one final answer: procedural problems, GSM8K, MATH-500, AIME, any rows."""
+"""Mathematics with one final answer: made-up problems, GSM8K, MATH-500, AIME, SVAMP, any rows."""
 
 import os
 from typing import Any, Literal
@@ -33,7 +33,7 @@ class MathEnvironment(Environment):
 
 
 def load_environment(
-    dataset: Literal["procedural", "gsm8k", "math500", "aime", "rows"] = "procedural",
+    dataset: Literal["procedural", "gsm8k", "math500", "aime", "svamp", "rows"] = "procedural",
     path: str | None = None,
     level: int = 1,
     topic: Topic = "mixed",
@@ -68,7 +68,7 @@ def load_environment(
     if dataset == "procedural" and (path is not None or columns is not None):
         raise ValueError(
             f"path is {path!r}, but procedural problems are read from no file. Say which data set "
-            'it holds: dataset="gsm8k", "math500", "aime" or "rows".'
+            'it holds: dataset="gsm8k", "math500", "aime", "svamp" or "rows".'
         )
     if answer_form == "last_number" and dataset != "procedural":
         raise ValueError(f'answer_form="last_number" is for procedural problems, not {dataset}.')

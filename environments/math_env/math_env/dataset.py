@@ -10,6 +10,7 @@ COLUMNS = ("question", "answer", "key")
 KNOWN = {
     "aime": KnownSet("hf://HuggingFaceH4/aime_2024", {"train": "eval"}),
     "gsm8k": KnownSet("hf://openai/gsm8k@main", {"train": "train", "test": "eval"}),
+    "svamp": KnownSet("hf://ChilleD/SVAMP", {"train": "train", "test": "eval"}),
     "math500": KnownSet("hf://HuggingFaceH4/MATH-500", {"test": "eval"}),
 }
 
@@ -54,4 +55,17 @@ def _aime_task(row: Row) -> Task:
     return Task(row.text("id"), row.text("problem"), reference=str(int(row.text("answer"))))
 
 
-_MAKERS = {"aime": _aime_task, "gsm8k": _gsm8k_task, "math500": _math500_task, "rows": _row_task}
+def _svamp_task(row: Row) -> Task:
+    body, question = row.text("Body").strip(), row.text("Question").strip()
+    text = body if body.endswith((".", "?", "!", ",")) else f"{body}."
+    answer = f"{float(row.text('Answer')):.12g}"
+    return Task(row.text("ID"), f"{text} {question}", answer, {"type": row.text("Type")})
+
+
+_MAKERS = {
+    "aime": _aime_task,
+    "gsm8k": _gsm8k_task,
+    "math500": _math500_task,
+    "rows": _row_task,
+    "svamp": _svamp_task,
+}

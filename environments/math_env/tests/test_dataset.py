@@ -70,6 +70,23 @@ def test_an_aime_row_has_a_whole_number_without_zeros_before_it(tmp_path: Path) 
     assert (task.key, task.prompt[0].text, task.reference) == ("60", "How many?", "33")
 
 
+@pytest.mark.parametrize(
+    ("body", "answer", "text", "reference"),
+    [
+        ("Ann has 3 cats. ", 8.0, "Ann has 3 cats. How many?", "8"),
+        ("Ann has 3 cats", 0.5, "Ann has 3 cats. How many?", "0.5"),
+        ("If Ann has 3,", 12000.0, "If Ann has 3, How many?", "12000"),
+    ],
+)
+def test_a_svamp_row_is_told_and_then_asked(
+    tmp_path: Path, body: str, answer: float, text: str, reference: str
+) -> None:
+    row = {"ID": "c-1", "Body": body, "Question": "How many?", "Answer": answer, "Type": "Sum"}
+    [task] = load_environment("svamp", str(write(tmp_path / "test.jsonl", row))).tasks["eval"]
+    assert (task.key, task.prompt[0].text, task.reference) == ("c-1", text, reference)
+    assert task.metadata == {"type": "Sum"}
+
+
 def test_rows_may_call_their_columns_anything(tmp_path: Path) -> None:
     path = write(tmp_path / "rows.jsonl", {"q": "1+1?", "n": 2, "id": "a/1"}, {"q": "x", "n": "y"})
     columns = {"question": "q", "answer": "n"}
