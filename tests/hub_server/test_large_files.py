@@ -2,15 +2,22 @@
 
 import base64
 import hashlib
+import random
 import zipfile
 from pathlib import Path
 
 import httpx
 import pytest
 
+from strop.hub.client import HubClient
+from strop.hub.push import plan_push, pull
+from strop.hub.push import push as push_folder
+from strop.hub.source import list_source, tree_digest
+from strop.hub.wire import PushOutcome
 from tests.factories import a_wheel
 from tests.hub_server.checking import check_whole
 from tests.hub_server.running_hub import RunningHub, run_hub
+from tests.sdk.hub.environments import write_environment
 
 MIB = 1024 * 1024
 MAX_GROWTH_BYTES = 30_000_000
@@ -69,6 +76,28 @@ def test_large_files_go_up_and_down_in_constant_memory(
     assert check_whole(hub.settings) == 2
     assert grown_by_upload <= MAX_GROWTH_BYTES
     assert grown_by_both <= MAX_GROWTH_BYTES
+
+
+@pytest.mark.embedded
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_tree_of_more_than_1_gib_is_pushed_and_pulled(hub_data: Path, tmp_path: Path) -> None:
+    folder = write_environment(tmp_path / "maze")
+    chance = random.Random(1)
+    with (folder / "weights.bin").open("wb") as weights:
+        for _ in range(1030):
+            weights.write(chance.randbytes(MIB))
+    with run_hub(hub_data, max_file_bytes=str(3 * 1024 * MIB)) as hub:
+        owner, token = hub.new_user()
+        before_bytes = peak_memory_bytes(hub)
+        with HubClient(hub.url, token, timeout_s=PATIENCE_S) as client:
+            result = push_folder(client, owner, plan_push(folder, is_isolated=False))
+            grown_bytes = peak_memory_bytes(hub) - before_bytes
+            _, pulled = pull(client, f"{owner}/maze-env", tmp_path / "pulled")
+
+    assert result.outcome is PushOutcome.PUBLISHED
+    assert tree_digest(pulled, list_source(pulled)) == result.version.tree_digest
+    assert grown_bytes <= MAX_GROWTH_BYTES
 
 
 def push(hub: RunningHub, owner: str, token: str, wheel: Path) -> httpx.Response:

@@ -119,7 +119,13 @@ def copy_source(folder: Path, members: Iterable[SourceMember], tree: Path) -> No
         place.chmod(int(member.mode[-3:], 8))
 
 
-def write_source_archive(folder: Path, members: Sequence[SourceMember], target: Path) -> None:
+def write_source_archive(
+    folder: Path,
+    members: Sequence[SourceMember],
+    target: Path,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+) -> None:
     """Write `members` of `folder` as a ``.tar.gz`` that depends on nothing but them.
 
     Sorted, owners and times zeroed, pax records only for names that the plain form cannot hold.
@@ -127,8 +133,7 @@ def write_source_archive(folder: Path, members: Sequence[SourceMember], target: 
     Raises:
         PackageError: The tree is too large, or changed meanwhile.
     """
-    DEFAULT_LIMITS.check_count(len(members), str(folder))
-    DEFAULT_LIMITS.check_size(sum(member.size_bytes for member in members), str(folder))
+    limits.check_count(len(members), str(folder))
     with (
         target.open("wb") as stream,
         gzip.GzipFile("", "wb", compresslevel=6, fileobj=stream, mtime=0) as packed,
@@ -136,6 +141,9 @@ def write_source_archive(folder: Path, members: Sequence[SourceMember], target: 
     ):
         for member in sorted(members, key=lambda member: member.path.encode()):
             _add(archive, folder, member)
+    # How large a tree may be depends on how small it packs: data that is compressed may be large.
+    unpacked_bytes = sum(member.size_bytes for member in members)
+    limits.check_size(unpacked_bytes, str(folder), target.stat().st_size)
 
 
 def _add(archive: tarfile.TarFile, folder: Path, member: SourceMember) -> None:

@@ -1,7 +1,9 @@
 """Which source distributions are refused, and with which words."""
 
+import base64
 import gzip
 import io
+import random
 import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -153,6 +155,21 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
 
     with pytest.raises(PackageError, match="decompression bomb"):
         check_sdist(path, limits=Limits(ratio_from_bytes=1_000_000))
+
+
+def test_how_large_it_may_grow_depends_on_how_small_it_packs(tmp_path: Path) -> None:
+    info = "Metadata-Version: 2.1\nName: maze\nVersion: 0.1.0\n"
+    noise = base64.b85encode(random.Random(1).randbytes(80_000)).decode()
+    limits = Limits(unpacked_bytes=50_000)
+
+    for content, is_taken in ((noise, True), ("0" * len(noise), False)):
+        files = {"maze-0.1.0/PKG-INFO": info, "maze-0.1.0/data": content}
+        path = forged(tmp_path, files=files)
+        if is_taken:
+            assert check_sdist(path, limits=limits).name == "maze"
+        else:
+            with pytest.raises(PackageError, match="unpacks to more than"):
+                check_sdist(path, limits=limits)
 
 
 def test_a_licence_file_that_is_named_must_be_there(tmp_path: Path) -> None:

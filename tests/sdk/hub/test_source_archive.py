@@ -2,6 +2,7 @@
 
 import errno
 import os
+import random
 import socket
 import stat
 import subprocess
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from strop.errors import PackageError
-from strop.hub.rules.limits import DEFAULT_LIMITS
+from strop.hub.rules.limits import Limits
 from strop.hub.source import (
     SourceMember,
     copy_source,
@@ -209,12 +210,32 @@ def test_a_file_that_vanishes_meanwhile_is_noticed(folder: Path, tmp_path: Path)
         copy_source(folder, members, tmp_path / "copy")
 
 
-def test_a_tree_beyond_the_limits_is_refused_before_it_is_packed(tmp_path: Path) -> None:
-    large = [SourceMember("a", "100644", DEFAULT_LIMITS.unpacked_bytes + 1)]
+SMALL = Limits(unpacked_bytes=100_000)
 
-    with pytest.raises(PackageError, match="unpacks to more than"):
-        write_source_archive(tmp_path, large, tmp_path / "x.tar.gz")
-    assert not (tmp_path / "x.tar.gz").exists()
+
+def a_tree_with(folder: Path, content: bytes) -> list[SourceMember]:
+    folder.mkdir()
+    (folder / "data.bin").write_bytes(content)
+    return list_source(folder)
+
+
+def test_a_tree_beyond_the_limit_is_refused_by_packer_and_reader(tmp_path: Path) -> None:
+    tree, archive = tmp_path / "tree", tmp_path / "x.tar.gz"
+    members = a_tree_with(tree, bytes(100_001))
+
+    with pytest.raises(PackageError, match="tree unpacks to more than"):
+        write_source_archive(tree, members, archive, limits=SMALL)
+    with pytest.raises(PackageError, match=r"x\.tar\.gz unpacks to more than"):
+        read_source_archive(archive, limits=SMALL)
+
+
+def test_a_large_tree_that_packs_to_more_than_half_is_taken_by_both(tmp_path: Path) -> None:
+    tree, archive = tmp_path / "tree", tmp_path / "x.tar.gz"
+    members = a_tree_with(tree, random.Random(1).randbytes(100_001))
+
+    write_source_archive(tree, members, archive, limits=SMALL)
+
+    assert read_source_archive(archive, limits=SMALL).unpacked_bytes == 100_001
 
 
 def test_a_folder_with_contents_is_never_overwritten(folder: Path, tmp_path: Path) -> None:

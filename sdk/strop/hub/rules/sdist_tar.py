@@ -30,7 +30,9 @@ class SdistTar:
     def __init__(self, stream: BinaryIO, where: str, limits: Limits) -> None:
         self._where = where
         self._limits = limits
-        self._inflated = _Watched(Inflated(stream, where, limits))
+        inflated = Inflated(stream, where, limits)
+        self._archive_bytes = inflated.archive_bytes
+        self._inflated = _Watched(inflated)
         self._tar: tarfile.TarFile | None = None
 
     def members(self) -> Iterator[tarfile.TarInfo]:
@@ -43,7 +45,7 @@ class SdistTar:
         for count, member in enumerate(self._guarded(), 1):
             unpacked_bytes += member.size
             self._limits.check_count(count, self._where)
-            self._limits.check_size(unpacked_bytes, self._where)
+            self._limits.check_size(unpacked_bytes, self._where, self._archive_bytes)
             if member.sparse is not None or self._is_ambiguous(member):
                 raise PackageError(
                     f"{self._where}: {member.name!a} is sparse, or has a header that programs "

@@ -68,7 +68,7 @@ class TarStream:
                     self._fail("ends after a pax header")
             member = self._member(header, pax)
             self.unpacked_bytes += member.size_bytes
-            self._limits.check_size(self.unpacked_bytes, self._where)
+            self._limits.check_size(self.unpacked_bytes, self._where, self._packed.archive_bytes)
             chunks = self._chunks(member.size_bytes)
             yield member, chunks
             for _ in chunks:
@@ -161,6 +161,8 @@ class Inflated:
         self._stream = stream
         self._where = where
         self._limits = limits
+        self.archive_bytes = stream.seek(0, 2)
+        stream.seek(0)
         self._inflater = zlib.decompressobj(31)
         self._tail = b""
         self._packed_bytes = 0
