@@ -5,10 +5,11 @@ milliseconds, and a search looks at no more than `MAX_CANDIDATES` of what it fin
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, delete, insert, select, union_all
+from sqlalchemy import ColumnElement, Select, delete, exists, insert, select, union_all
 from sqlalchemy.orm import Session
 
 from strop_hub.models import Environment, EnvironmentTerm
@@ -56,37 +57,62 @@ def write_terms(session: Session, environment: Environment, terms: Iterable[str]
         session.execute(insert(EnvironmentTerm), rows)
 
 
-def candidates(words: list[str]) -> Select[Any]:
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """What every candidate fulfils: an environment that does not must take nobody's place."""
+
+    owner_id: ColumnElement[int] | None = None
+    """Few have one owner: these are gone through, rather than all that have a word."""
+    conditions: Sequence[ColumnElement[bool]] = ()
+    """On `Environment`."""
+
+    @property
+    def of_terms(self) -> ColumnElement[bool]:
+        """Whether the environment of a term fulfils them."""
+        ids = EnvironmentTerm.environment_id
+        if self.owner_id is None:
+            # Row by row, in the order of the terms, until there are enough.
+            return exists().where(Environment.id == ids, *self.conditions)
+        owned = select(Environment.id).where(Environment.owner_id == self.owner_id)
+        return ids.in_(owned.where(*self.conditions))
+
+
+def candidates(words: list[str], narrowing: Narrowing) -> Select[Any]:
     """The ids of environments that are worth a look; other words are compared afterwards."""
     word = max(words, key=len)
     name = "-".join(words)
     named = (
         select(Environment.id)
         .where(Environment.name >= name, Environment.name < name + _LAST)
-        .limit(_MAX_NAMES)
-        .subquery()
+        .where(*narrowing.conditions)
     )
-    found = [select(named.c.id), select(_with_term(word).subquery().c.environment_id)]
+    if narrowing.owner_id is not None:
+        named = named.where(Environment.owner_id == narrowing.owner_id)
+    found = [
+        select(named.limit(_MAX_NAMES).subquery().c.id),
+        select(_with_term(word, narrowing).subquery().c.environment_id),
+    ]
     if len(word) > max(_PREFIXES):
-        found.append(select(_beginning_with(word).subquery().c.environment_id))
+        found.append(select(_beginning_with(word, narrowing).subquery().c.environment_id))
     both = union_all(*found).subquery()
     return select(both.c[0])
 
 
-def _with_term(word: str) -> Select[Any]:
+def _with_term(word: str, narrowing: Narrowing) -> Select[Any]:
     """The most popular that have exactly this term; an index keeps them in that order."""
     return (
         select(EnvironmentTerm.environment_id)
-        .where(EnvironmentTerm.term == word)
+        .where(EnvironmentTerm.term == word, narrowing.of_terms)
         .order_by(EnvironmentTerm.weight.desc(), EnvironmentTerm.environment_id.desc())
         .limit(MAX_CANDIDATES)
     )
 
 
-def _beginning_with(word: str) -> Select[Any]:
+def _beginning_with(word: str, narrowing: Narrowing) -> Select[Any]:
     """Some that have a longer term; words of up to three letters have terms of their own."""
     return (
         select(EnvironmentTerm.environment_id)
         .where(EnvironmentTerm.term > word, EnvironmentTerm.term < word + _LAST)
+        .where(narrowing.of_terms)
         .limit(_MAX_BEGINNINGS)
     )

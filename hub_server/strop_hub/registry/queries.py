@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from strop_hub.auth import Caller, visible_to
 from strop_hub.models import SHOWN, Environment, EnvironmentTag, File, Owner, Tombstone, Version
 from strop_hub.pagination import invalid_cursor, read_cursor, write_cursor
-from strop_hub.search import candidates, words_of
+from strop_hub.search import Narrowing, candidates, words_of
 
 _NEAR_CANDIDATES = 200
 MAX_COUNTED = 10_000
@@ -105,7 +105,7 @@ def list_environments(
         select(Environment, Owner.name, Version.version, rank)
         .join(Environment.owner)
         .outerjoin(Version, Version.id == Environment.latest_version_id)
-        .where(visible_to(caller), has_versions(), *_conditions(wanted))
+        .where(visible_to(caller), has_versions(), *_conditions(caller, wanted))
         .order_by(*_order(wanted.text, rank))
         .limit(limit + 1)
     )
@@ -128,7 +128,7 @@ def count_environments(
     found = (
         select(Environment.id)
         .join(Environment.owner)
-        .where(visible_to(caller), has_versions(), *_conditions(wanted))
+        .where(visible_to(caller), has_versions(), *_conditions(caller, wanted))
         .limit(limit + 1)
     )
     count = session.scalar(select(func.count()).select_from(found.subquery())) or 0
@@ -162,25 +162,48 @@ def has_versions() -> ColumnElement[bool]:
     )
 
 
-def _conditions(wanted: EnvironmentFilter) -> list[ColumnElement[bool]]:
+def _conditions(caller: Caller, wanted: EnvironmentFilter) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
-    if wanted.text.strip():
-        words = _words(wanted.text)
-        conditions.append(Environment.id.in_(candidates(words)) if words else false())
-        # Candidates have one of the words; these are few, and can be compared in full.
-        conditions += [Environment.search_text.contains(word, autoescape=True) for word in words]
-    if wanted.owner:
-        conditions.append(Owner.name == canonicalize_name(_storable(wanted.owner)))
+    owner = canonicalize_name(_storable(wanted.owner)) if wanted.owner else None
+    if owner is not None:
+        conditions.append(Owner.name == owner)
+    if wanted.category:
+        conditions.append(Environment.category == _storable(wanted.category))
+    if not wanted.text.strip():
+        return [*conditions, *_tagged(wanted)]
+    words = _words(wanted.text)
+    if not words:
+        return [false()]
+    narrowing = Narrowing(_id_of(owner), [visible_to(caller), *_labelled(wanted)])
+    conditions += [Environment.id.in_(candidates(words, narrowing))]
+    # Candidates have one of the words; these are few, and can be compared in full.
+    return conditions + [Environment.search_text.contains(word, autoescape=True) for word in words]
+
+
+def _id_of(owner: str | None) -> ColumnElement[int] | None:
+    if owner is None:
+        return None
+    return select(Owner.id).where(Owner.name == owner).scalar_subquery()
+
+
+def _tagged(wanted: EnvironmentFilter) -> list[ColumnElement[bool]]:
+    if not wanted.tag:
+        return []
+    tagged = select(EnvironmentTag.environment_id)
+    return [Environment.id.in_(tagged.where(EnvironmentTag.tag == _storable(wanted.tag)))]
+
+
+def _labelled(wanted: EnvironmentFilter) -> list[ColumnElement[bool]]:
+    """The filters by category and tag, for one environment after the other."""
+    conditions: list[ColumnElement[bool]] = []
     if wanted.category:
         conditions.append(Environment.category == _storable(wanted.category))
     if wanted.tag:
-        conditions.append(
-            Environment.id.in_(
-                select(EnvironmentTag.environment_id).where(
-                    EnvironmentTag.tag == _storable(wanted.tag)
-                )
-            )
+        has_tag = exists().where(
+            EnvironmentTag.environment_id == Environment.id,
+            EnvironmentTag.tag == _storable(wanted.tag),
         )
+        conditions.append(has_tag.correlate(Environment))
     return conditions
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from strop.hub.refs import EnvRef
 from strop_hub import migration
 from strop_hub.auth import Caller
 from strop_hub.db import Database, sqlite_url
 from strop_hub.downloads import Downloads
-from strop_hub.models import Environment, Owner
+from strop_hub.models import Environment, Owner, Visibility
 from strop_hub.registry.candidates import load_shelves
 from strop_hub.registry.queries import (
     MAX_COUNTED_MATCHES,
@@ -24,8 +24,8 @@ from strop_hub.registry.queries import (
     list_environments,
     list_versions,
 )
-from strop_hub.search import MAX_CANDIDATES, candidates
-from tests.benchmarks.hub_catalog import OWNERS, fill, vocabulary
+from strop_hub.search import MAX_CANDIDATES, Narrowing, candidates
+from tests.benchmarks.hub_catalog import CATEGORIES, OWNERS, fill, vocabulary
 from tests.hub_server import backends
 
 ENVIRONMENTS = 4_000
@@ -80,19 +80,54 @@ def test_among_too_many_the_most_downloaded_are_looked_at(catalog: Database) -> 
     oldest = 1000
     with catalog.read() as session:
         # Every environment of the catalog has this word.
-        before = set(session.scalars(candidates(["owner"])))
+        before = set(session.scalars(candidates(["owner"], Narrowing())))
     downloads = Downloads(catalog)
     for _ in range(5):
         downloads.note(oldest)
     downloads.note(ENVIRONMENTS + 5000)
     downloads.flush()
     with catalog.read() as session:
-        after = set(session.scalars(candidates(["owner"])))
+        after = set(session.scalars(candidates(["owner"], Narrowing())))
         counted = session.get_one(Environment, oldest).download_count
 
     assert len(before) == len(after) == MAX_CANDIDATES < ENVIRONMENTS
     assert (oldest in before, oldest in after) == (False, True)
     assert counted == 5
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count"),
+    [
+        (EnvironmentFilter("owner", owner="owner-7"), ENVIRONMENTS // OWNERS),
+        (EnvironmentFilter("owner", category="science"), ENVIRONMENTS // len(CATEGORIES) + 1),
+    ],
+)
+def test_what_a_filter_leaves_out_takes_no_place_among_the_candidates(
+    catalog: Database, wanted: EnvironmentFilter, count: int
+) -> None:
+    with catalog.read() as session:
+        found = count_environments(session, Caller.anonymous(), wanted)
+
+    # Half of these are beyond what a search of all owners looks at.
+    assert found == (count, False)
+
+
+def test_what_is_hidden_takes_no_place_among_the_candidates(catalog: Database) -> None:
+    def show(visibility: Visibility) -> None:
+        # The first that a search of all looks at.
+        newest = update(Environment).where(Environment.id >= 1000 + ENVIRONMENTS - MAX_CANDIDATES)
+        catalog.write(lambda session: session.execute(newest.values(visibility=visibility)))
+
+    show(Visibility.PRIVATE)
+    try:
+        with catalog.read() as session:
+            found, _ = list_environments(
+                session, Caller.anonymous(), EnvironmentFilter("owner"), None, 50
+            )
+    finally:
+        show(Visibility.PUBLIC)
+
+    assert len(found) == 50
 
 
 def test_counting_ends_where_it_would_cost_or_mislead(catalog: Database) -> None:
