@@ -19,6 +19,7 @@ from strop_hub import admin, log, metrics
 from strop_hub.app import create_app
 from strop_hub.http.protocol import ImpatientProtocol
 from strop_hub.http.status import NO_USERS
+from strop_hub.legacy.attestation import check_trusted_root
 from strop_hub.releases.deletion import repeat_purges
 from strop_hub.settings import Settings
 
@@ -46,9 +47,11 @@ def serve(
         started: Told the hub's URL once connections are accepted.
 
     Raises:
-        ConfigError: The address cannot be listened on, or the server is not installed.
+        ConfigError: The address cannot be listened on, the server is not installed, or the roots
+            of trust for attestations are none.
     """
     log.configure(settings.log_format)
+    check_trusted_root(settings.attestation_trusted_root)
     with _listen(settings) as listener:
         settings = replace(settings, port=listener.getsockname()[1])
         with admin.open_hub(settings) as hub:

@@ -56,6 +56,8 @@ class Settings:
     """Of all files of an owner, unless the owner has a quota of its own."""
     attestation_publishers: tuple[str, ...] = ()
     """Whose attestations count: ``OWNER=REPOSITORY/WORKFLOW``, separated by commas."""
+    attestation_trusted_root: str = ""
+    """A Sigstore's ``trusted_root.json``. Empty: the public Sigstore's, as it is installed."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses or networks whose ``X-Forwarded-For`` is believed; separated by commas."""
     version_open_days: int = 14

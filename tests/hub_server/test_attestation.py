@@ -12,15 +12,19 @@ from typing import Any
 
 import httpx
 import pytest
+import sigstore
 from pypi_attestations import AttestationType, Distribution, Provenance
 from sqlalchemy import update
 
+from strop.errors import ConfigError
 from strop_hub import admin
 from strop_hub.db import Database
 from strop_hub.errors import AttestationError
 from strop_hub.legacy.attestation import publishers_of, verify
 from strop_hub.models import File
 from strop_hub.publish.sdk import received
+from strop_hub.serve import serve
+from strop_hub.settings import Settings
 from strop_hub.storage import FileStorage
 from tests.factories import a_wheel
 from tests.hub_server.author import Author, ask
@@ -62,6 +66,14 @@ def an_attestation(**material: Any) -> dict[str, Any]:
 def test_what_nobody_signed_is_refused(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(AttestationError, match=words):
         verify(received(a_wheel(tmp_path)), text, PUBLISHERS)
+
+
+STORE = Path(sigstore.__file__).with_name("_store")
+OWN_ROOTS = {
+    name: str(STORE / f"https%3A%2F%2Ftuf-repo-cdn.{name}.dev" / "trusted_root.json")
+    for name in ("sigstore", "sigstage")
+}
+"""The roots of two real Sigstores, as files: the one that signed what is here, and another."""
 
 
 def test_an_owner_without_a_trusted_publisher_has_no_attestations(tmp_path: Path) -> None:
@@ -141,6 +153,31 @@ def test_uv_publishes_a_signed_file_whose_provenance_is_verified_kept_and_served
     # Whoever downloads it finds the same that the hub found.
     kind, _ = attestation.verify(bundle.publisher, Distribution.from_file(ATTESTED), offline=True)
     assert kind == AttestationType.PYPI_PUBLISH_V1
+
+
+@pytest.mark.embedded
+@pytest.mark.parametrize(("roots", "status"), [("sigstore", 200), ("sigstage", 400)])
+def test_signatures_count_that_lead_to_the_operators_own_roots(
+    hub_data: Path, roots: str, status: int
+) -> None:
+    variables = {"attestation_trusted_root": OWN_ROOTS[roots]}
+    with run_hub(hub_data, attestation_publishers=TRUSTED, **variables) as hub:
+        answer = upload_signed(hub, SIGNED.read_text())
+
+    assert answer.status_code == status, answer.text
+    if status != httpx.codes.OK:
+        assert answer.json()["code"] == "attestation_refused"
+
+
+@pytest.mark.parametrize("content", [None, b"{}", b"\xff", b"[" * 10_000])
+def test_a_hub_whose_roots_are_none_does_not_start(tmp_path: Path, content: bytes | None) -> None:
+    roots = tmp_path / "trusted_root.json"
+    if content is not None:
+        roots.write_bytes(content)
+
+    with pytest.raises(ConfigError, match=r"`attestation_trusted_root`: .*\.json is no trusted"):
+        serve(Settings(data=tmp_path / "hub", attestation_trusted_root=str(roots)))
+    assert not (tmp_path / "hub").exists()
 
 
 def forged(**changed: Any) -> str:

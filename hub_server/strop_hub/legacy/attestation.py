@@ -2,6 +2,9 @@
 
 An attestation counts when it is signed by a publisher whom the hub's operator trusts for the
 owner: any signature at all proves nothing. Source: PEP 740.
+
+Signatures lead to the roots of trust of the public Sigstore, or to those that the operator of a
+Sigstore of one's own names.
 """
 
 import hashlib
@@ -9,6 +12,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from packaging.utils import parse_sdist_filename, parse_wheel_filename
+
+from strop.errors import ConfigError
 from strop_hub.errors import AttestationError
 from strop_hub.publish.form import ReceivedFile
 from strop_hub.settings import Settings
@@ -16,6 +22,9 @@ from strop_hub.storage import Storage
 
 MAX_ATTESTATIONS = 2
 """One of each kind that packaging clients make."""
+
+_MEDIA_TYPE = "application/vnd.in-toto+json"
+_STATEMENT = "https://in-toto.io/Statement/v1"
 
 
 def keep_provenance(
@@ -28,7 +37,8 @@ def keep_provenance(
     """
     if not attestations:
         return None
-    content = verify(file, attestations, publishers_of(owner, settings.attestation_publishers))
+    publishers = publishers_of(owner, settings.attestation_publishers)
+    content = verify(file, attestations, publishers, settings.attestation_trusted_root)
     sha256 = hashlib.sha256(content).hexdigest()
     storage.put_bytes(sha256, content)
     return sha256
@@ -50,8 +60,42 @@ def publishers_of(owner: str, trusted: Iterable[str]) -> list[tuple[str, str]]:
     return found
 
 
-def verify(file: ReceivedFile, attestations: str, publishers: list[tuple[str, str]]) -> bytes:
+def check_trusted_root(path: str) -> None:
+    """Refuse to start with roots of trust by which nothing could ever be verified.
+
+    Raises:
+        ConfigError: The file cannot be read or is no trusted root, or the extra is missing.
+    """
+    if not path:
+        return
+    try:
+        _verifier(path)
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"`attestation_trusted_root` is set, and {error.name} is not installed. "
+            "Run: pip install 'strop[hub,attestations]'"
+        ) from error
+    except Exception as error:
+        problem = " ".join(str(error).split())[:300]
+        raise ConfigError(
+            f"`attestation_trusted_root`: {path} is no trusted root of a Sigstore: {problem}. "
+            "Name the `trusted_root.json` that your Sigstore's clients use."
+        ) from error
+
+
+def verify(
+    file: ReceivedFile,
+    attestations: str,
+    publishers: list[tuple[str, str]],
+    trusted_root: str = "",
+) -> bytes:
     """The provenance document of a file whose every attestation is valid.
+
+    Args:
+        file: What they are about.
+        attestations: A JSON list, as packaging clients send it.
+        publishers: Repository and workflow of each who may have signed.
+        trusted_root: The file with the roots of trust; empty for the public Sigstore's.
 
     Raises:
         AttestationError: One is not, or nothing here can verify it.
@@ -68,9 +112,34 @@ def verify(file: ReceivedFile, attestations: str, publishers: list[tuple[str, st
             "this hub trusts no publisher for this owner, so that no attestation can be valid. "
             "Upload without `--attestations`, or ask its operator to name yours."
         )
-    bundles = [_bundle(library, file, one, publishers) for one in _parse(library, attestations)]
-    provenance = library.Provenance(attestation_bundles=bundles)
-    return provenance.model_dump_json().encode()
+    parsed = _parse(library, attestations)
+    try:
+        distribution = library.Distribution(name=file.filename, digest=file.sha256)
+    except ValueError as error:
+        raise AttestationError(f"{file.filename!a} cannot have attestations: {error}") from None
+    candidates = [
+        library.GitHubPublisher(repository=repository, workflow=workflow)
+        for repository, workflow in publishers
+    ]
+    verifier = _verifier(trusted_root)
+    bundles = [
+        library.AttestationBundle(
+            publisher=_publisher(library, verifier, distribution, attestation, candidates),
+            attestations=[attestation],
+        )
+        for attestation in parsed
+    ]
+    return library.Provenance(attestation_bundles=bundles).model_dump_json().encode()
+
+
+def _verifier(trusted_root: str) -> Any:
+    from sigstore.models import TrustedRoot
+    from sigstore.verify import Verifier
+
+    if trusted_root:
+        return Verifier(trusted_root=TrustedRoot.from_file(trusted_root))
+    # The roots of trust that come with the library; an upload waits for no other server.
+    return Verifier.production(offline=True)
 
 
 def _parse(library: Any, text: str) -> list[Any]:
@@ -86,25 +155,43 @@ def _parse(library: Any, text: str) -> list[Any]:
         raise AttestationError(f"the attestations cannot be read: {problem}") from None
 
 
-def _bundle(
-    library: Any, file: ReceivedFile, attestation: Any, publishers: list[tuple[str, str]]
+def _publisher(
+    library: Any, verifier: Any, distribution: Any, attestation: Any, candidates: list[Any]
 ) -> Any:
-    """The attestation together with the trusted publisher who made it."""
+    """The trusted publisher who made an attestation."""
     problem: Exception | None = None
-    try:
-        distribution = library.Distribution(name=file.filename, digest=file.sha256)
-    except ValueError as error:
-        raise AttestationError(f"{file.filename!a} cannot have attestations: {error}") from None
-    for repository, workflow in publishers:
-        publisher = library.GitHubPublisher(repository=repository, workflow=workflow)
+    for publisher in candidates:
         try:
-            # The roots of trust that come with the library; an upload waits for no other server.
-            attestation.verify(publisher, distribution, offline=True)
+            kind, payload = verifier.verify_dsse(attestation.to_bundle(), publisher._as_policy())
+            _check_statement(library, kind, payload, distribution)
         except Exception as error:  # noqa: BLE001 - parsers of certificates raise what they like
             problem = error
         else:
-            return library.AttestationBundle(publisher=publisher, attestations=[attestation])
+            return publisher
     raise AttestationError(
-        f"an attestation of {file.filename} is not valid: {str(problem)[:300]}. "
+        f"an attestation of {distribution.name} is not valid: {str(problem)[:300]}. "
         "Nothing was stored; build and upload it again."
     )
+
+
+def _check_statement(library: Any, media_type: str, payload: bytes, distribution: Any) -> None:
+    """Refuse a statement that is signed, and about another file.
+
+    Source: PEP 740 on the subject and the predicates; the in-toto statement, version 1.
+    """
+    statement = json.loads(payload)
+    if (media_type, statement["_type"]) != (_MEDIA_TYPE, _STATEMENT):
+        raise ValueError(f"a statement of the type {statement['_type']!a} ({media_type})")
+    # Of other types nobody could tell what they say.
+    library.AttestationType(statement["predicateType"])
+    (subject,) = statement["subject"]
+    if _name_of(subject["name"]) != _name_of(distribution.name):
+        raise ValueError(f"the subject is {subject['name']!a}, another file")
+    if subject["digest"]["sha256"] != distribution.digest:
+        raise ValueError("the subject has another digest")
+
+
+def _name_of(filename: str) -> tuple[Any, ...]:
+    """What a file name says, in whatever spelling."""
+    is_wheel = filename.endswith(".whl")
+    return parse_wheel_filename(filename) if is_wheel else parse_sdist_filename(filename)
