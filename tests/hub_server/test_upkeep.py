@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import update
 
 from strop.errors import ConfigError
+from strop.hub.refs import EnvRef
 from strop.hub.wire import PushOutcome
 from strop_hub import admin
 from strop_hub.accounts import service as accounts
@@ -27,6 +28,7 @@ from strop_hub.publish import sdk
 from strop_hub.publish.record import Order
 from strop_hub.publish.service import publish_files
 from strop_hub.publish.validate import SOURCE, WHEEL, examine
+from strop_hub.releases import operator
 from strop_hub.settings import Settings
 from strop_hub.storage import open_storage
 from strop_hub.upkeep.collect import CollectionHeldError, collect
@@ -92,6 +94,13 @@ def test_a_hub_that_is_whole_verifies_clean(filled: FilledHub) -> None:
     assert report.differences == []
     assert report.version_count == 2
     assert report.blob_count >= 4
+
+
+def test_a_quarantined_version_is_no_difference(filled: FilledHub) -> None:
+    with opened(filled.settings) as hub:
+        operator.quarantine(hub, EnvRef.parse(f"{OWNER}/maze@1.1"), "leaky grader")
+
+        assert verify(hub).differences == []
 
 
 def test_everything_that_differs_is_named(filled: FilledHub) -> None:

@@ -34,16 +34,11 @@ from strop_hub.errors import (
     TooLargeError,
 )
 from strop_hub.hub import Hub
-from strop_hub.leases import write_named
-from strop_hub.legacy.form import CONTENT, examine_legacy
 from strop_hub.models import Environment, File, Owner, Version, VersionStatus
-from strop_hub.publish.record import Order
-from strop_hub.publish.sdist import SdistCandidate, SdistOrder, record_sdist
-from strop_hub.publish.sdk import received
-from strop_hub.publish.service import publish_files
 from strop_hub.publish.yank import unyank, yank
-from strop_hub.upkeep.mirror import OWN_FAULT, mirroring_caller
+from strop_hub.upkeep.mirror import OWN_FAULT
 from strop_hub.upkeep.simple_index import Link, Page, Seen, SimpleIndex
+from strop_hub.upkeep.taking import examine_file, mirroring_caller, take_file
 
 logger = logging.getLogger(__name__)
 
@@ -172,28 +167,10 @@ def _download(client: httpx.Client, link: Link, target: Path, max_bytes: int) ->
 
 
 def _publish(hub: Hub, project: _Project, path: Path) -> None:
-    file = received(path)
-    candidate = examine_legacy({CONTENT: file}, {})
+    candidate = examine_file(path)
     if candidate.facts.name != project.name:
         raise InvalidPackageError(f"the file is of the project `{candidate.facts.name}`")
-    caller = mirroring_caller(hub, project.owner)
-    act = Act("mirror", f"{project.owner}/{project.name}@{candidate.facts.version}")
-    if not isinstance(candidate, SdistCandidate):
-        publish_files(hub, Order(caller, project.owner, candidate, None, act))
-        return
-    order = SdistOrder(caller, project.owner, candidate, act)
-
-    def put() -> None:
-        hub.storage.put_file(file.sha256, file.path)
-
-    put()
-    write_named(
-        hub.database,
-        hub.storage,
-        [file.sha256],
-        put,
-        lambda session: record_sdist(session, order, hub.settings),
-    )
+    take_file(hub, project.owner, candidate, "mirror")
 
 
 def _follow_yanks(hub: Hub, project: _Project, links: Iterable[Link]) -> int:

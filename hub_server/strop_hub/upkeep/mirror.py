@@ -6,31 +6,20 @@ feed was followed lies in the data folder, so that an interrupted mirror goes on
 
 import json
 import logging
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
-from sqlalchemy import select
 
 from strop.errors import HubRefusedError, HubUnreachableError
 from strop.hub.client import HubClient
-from strop.hub.refs import EnvRef, normalize_name
-from strop.hub.wire import API_PREFIX, Change, ChangePage, FileKind, VersionDetail
-from strop_hub.accounts import service as accounts
-from strop_hub.audit.service import Act
-from strop_hub.auth import Caller, caller_of
+from strop.hub.refs import normalize_name
+from strop.hub.wire import API_PREFIX, Change, ChangePage
 from strop_hub.errors import HubError, NotFoundError
 from strop_hub.hub import Hub
-from strop_hub.models import Owner, User
-from strop_hub.publish import sdk
-from strop_hub.publish.record import Order
 from strop_hub.publish.rules import SDK_NAME
-from strop_hub.publish.service import publish_files
-from strop_hub.publish.validate import SOURCE, WHEEL, examine
-from strop_hub.publish.yank import unyank, yank
-from strop_hub.releases import operator
+from strop_hub.upkeep.following import Followed, follow
 
 OWN_FAULT = 500
 """Refusals from here on are no verdict on what came: a run ends with them."""
@@ -86,15 +75,11 @@ def _changes(url: str, since: int) -> Iterator[Change]:
 
 
 def _follow(hub: Hub, client: HubClient, prefix: str, change: Change, result: Mirrored) -> None:
-    if change.owner == SDK_NAME or change.version is None:
+    if change.owner == SDK_NAME:
         return
-    owner = normalize_name(f"{prefix}-{change.owner}")
-    name = f"{change.owner}/{change.name}@{change.version}"
-    act = _ACTS.get(change.action)
-    if act is None:
-        return
+    name = f"{change.owner}/{change.name}" + (f"@{change.version}" if change.version else "")
     try:
-        act(hub, client, owner, change)
+        result.followed_count += follow(Followed(hub, client, prefix, change))
     except (HubRefusedError, NotFoundError):
         # It was deleted there since, or never came here; the feed tells so further on.
         logger.info("%s is not there", name)
@@ -102,75 +87,6 @@ def _follow(hub: Hub, client: HubClient, prefix: str, change: Change, result: Mi
         if error.status >= OWN_FAULT:
             raise
         result.skipped.append(f"{name}: {error.detail}")
-    else:
-        result.followed_count += 1
-
-
-def _publish(hub: Hub, client: HubClient, owner: str, change: Change) -> None:
-    detail = _detail(client, change)
-    with tempfile.TemporaryDirectory(dir=hub.settings.uploads) as folder:
-        files = {
-            part: sdk.received(_fetch(client, detail, kind, Path(folder)))
-            for part, kind in ((WHEEL, FileKind.WHEEL), (SOURCE, FileKind.SOURCE))
-            if any(file.kind is kind for file in detail.files)
-        }
-        act = Act("publish", f"{owner}/{change.name}@{change.version}")
-        caller = mirroring_caller(hub, owner)
-        publish_files(hub, Order(caller, owner, examine(files, {}), None, act))
-
-
-def _yank(hub: Hub, client: HubClient, owner: str, change: Change) -> None:
-    """Take over how the version stands now, whatever else the feed still tells."""
-    detail = _detail(client, change)
-    ref = (owner, change.name, detail.version)
-    target = f"{owner}/{change.name}@{detail.version}"
-    if detail.is_yanked:
-        act = Act("yank", target)
-        yank(hub, mirroring_caller(hub, owner), ref, act, reason=detail.yank_reason or "")
-    else:
-        unyank(hub, mirroring_caller(hub, owner), ref, Act("unyank", target))
-
-
-def _erase(hub: Hub, _client: HubClient, owner: str, change: Change) -> None:
-    ref = EnvRef.parse(f"{owner}/{change.name}@{change.version}")
-    operator.purge(hub, ref, "erased on the hub that is mirrored")
-
-
-_ACTS: dict[str, Callable[[Hub, HubClient, str, Change], None]] = {
-    "publish": _publish,
-    "yank": _yank,
-    "unyank": _yank,
-    "delete": _erase,
-    "purge": _erase,
-}
-
-
-def _detail(client: HubClient, change: Change) -> VersionDetail:
-    assert change.version is not None
-    return client.version(change.owner, change.name, change.version)
-
-
-def _fetch(client: HubClient, detail: VersionDetail, kind: FileKind, folder: Path) -> Path:
-    (file,) = (file for file in detail.files if file.kind is kind)
-    target = folder / file.filename
-    # Compared with its digest on the way.
-    client.download(file, target)
-    return target
-
-
-def mirroring_caller(hub: Hub, owner: str) -> Caller:
-    """This hub's first administrator, who joins an owner that is new."""
-    with hub.database.read() as session:
-        admin = session.scalars(
-            select(Owner.name).join(User, User.owner_id == Owner.id).where(User.is_admin)
-        ).first()
-        is_new = session.scalar(select(Owner.id).where(Owner.name == owner)) is None
-    if admin is None:
-        raise NotFoundError("this hub has no administrator. Run `strop hub init` first.")
-    if is_new:
-        hub.database.write(lambda session: accounts.add_organisation(session, owner, admin))
-    with hub.database.read() as session:
-        return caller_of(session, accounts.find_user(session, admin))
 
 
 def _read_state(state: Path, url: str) -> int:

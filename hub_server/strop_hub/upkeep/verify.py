@@ -101,7 +101,7 @@ def _check_versions(session: Session, report: Report) -> None:
     for name, version_id, digest, status in session.execute(versions):
         report.version_count += 1
         found = wheels.get(version_id, [])
-        wanted = [digest] if status is VersionStatus.VISIBLE else []
+        wanted = [] if status is VersionStatus.INCOMPLETE else [digest]
         if found != wanted:
             report.add(name, f"has the wheels {found}, its row says {wanted}")
 
