@@ -50,6 +50,17 @@ class UserLine:
 
 
 @dataclass(frozen=True, slots=True)
+class SpaceLine:
+    """What an owner keeps, and may keep."""
+
+    owner: str
+    stored_bytes: int
+    quota_bytes: int
+    is_default: bool
+    """Whether the quota is everybody's."""
+
+
+@dataclass(frozen=True, slots=True)
 class TokenLine:
     """A token in a list; its secret is not kept."""
 
@@ -99,6 +110,35 @@ def user_add(settings: Settings, name: str, *, is_admin: bool = False) -> UserLi
 def user_list(settings: Settings) -> list[UserLine]:
     """Everybody, by name."""
     return _write(settings, lambda session: [*map(_user_line, accounts.list_users(session))])
+
+
+def user_disable(settings: Settings, name: str, *, is_disabled: bool = True) -> UserLine:
+    """Let all tokens of a user be worth nothing from now on, or something again."""
+
+    def change(session: Session) -> UserLine:
+        user = accounts.set_disabled(session, name, is_disabled=is_disabled)
+        _note(session, "user-disable" if is_disabled else "user-enable", user.owner.name)
+        return _user_line(user)
+
+    return _write(settings, change)
+
+
+def space_show(settings: Settings, owner: str) -> SpaceLine:
+    """What an owner keeps, and may keep."""
+    return _write(
+        settings, lambda session: _space_line(settings, accounts.find_owner(session, owner))
+    )
+
+
+def quota_set(settings: Settings, owner: str, quota_bytes: int | None) -> SpaceLine:
+    """Let an owner keep so many bytes; None for as many as everybody."""
+
+    def change(session: Session) -> SpaceLine:
+        row = accounts.set_quota(session, owner, quota_bytes)
+        _note(session, "quota", f"{row.name}: {'default' if quota_bytes is None else quota_bytes}")
+        return _space_line(settings, row)
+
+    return _write(settings, change)
 
 
 def organisation_add(settings: Settings, name: str, first_member: str) -> str:
@@ -237,6 +277,12 @@ def _note(session: Session, action: str, target: str) -> None:
 
 def _user_line(user: User) -> UserLine:
     return UserLine(user.owner.name, user.is_admin, user.is_disabled, user.created_at)
+
+
+def _space_line(settings: Settings, owner: Owner) -> SpaceLine:
+    is_default = owner.quota_bytes is None
+    quota_bytes = settings.owner_quota_bytes if owner.quota_bytes is None else owner.quota_bytes
+    return SpaceLine(owner.name, owner.stored_bytes, quota_bytes, is_default)
 
 
 def _token_line(token: Token) -> TokenLine:

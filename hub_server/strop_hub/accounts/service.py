@@ -125,6 +125,47 @@ def set_member(session: Session, organisation: str, user_name: str, role: Role |
         membership.role = role
 
 
+def set_quota(session: Session, name: str, quota_bytes: int | None) -> Owner:
+    """Let an owner keep so many bytes; None for as many as everybody.
+
+    Raises:
+        NotFoundError: There is no such owner.
+    """
+    owner = find_owner(session, name)
+    owner.quota_bytes = quota_bytes
+    return owner
+
+
+def find_owner(session: Session, name: str) -> Owner:
+    """The person or organisation of a name.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    owner = session.scalar(select(Owner).where(Owner.name == normalize_name(name)))
+    if owner is None:
+        raise NotFoundError(f"there is no owner `{name}`. See `strop hub user list`")
+    return owner
+
+
+def set_disabled(session: Session, name: str, *, is_disabled: bool) -> User:
+    """Let a user's tokens be worth nothing, or something again.
+
+    Raises:
+        NotFoundError: There is no such user.
+        InvalidRequestError: That would leave the hub without an administrator.
+    """
+    user = find_user(session, name)
+    others = select(User.id).where(User.is_admin, ~User.is_disabled, User.id != user.id)
+    if is_disabled and user.is_admin and session.scalar(others.limit(1)) is None:
+        raise InvalidRequestError(
+            f"`{user.owner.name}` is the only administrator. Add another one first: "
+            "strop hub user add NAME --admin"
+        )
+    user.is_disabled = is_disabled
+    return user
+
+
 def find_user(session: Session, name: str) -> User:
     """The user of a name.
 

@@ -8,6 +8,7 @@ from strop.hub.manifest import Manifest
 from strop.hub.refs import EnvRef, normalize_name
 from strop_hub.errors import (
     ClaimedDependencyError,
+    InvalidRequestError,
     QuotaExceededError,
     ReservedNameError,
     VersionSpentError,
@@ -94,8 +95,7 @@ def claim_name(session: Session, environment: Environment, settings: Settings) -
     Returns:
         What to tell the publisher when somebody else has the name; else None.
     """
-    is_reserved = environment.name in {normalize_name(name) for name in settings.reserved_names}
-    if environment.visibility is not Visibility.PUBLIC or is_reserved:
+    if environment.visibility is not Visibility.PUBLIC or _is_kept(environment, settings):
         return None
     holder = session.connection().scalar(_HOLDER, {"name": environment.name})
     if holder is None:
@@ -108,6 +108,26 @@ def claim_name(session: Session, environment: Environment, settings: Settings) -
         f"`{environment.name}` on the shared index /simple/ belongs to another owner; "
         "plain installers find yours at /owners/<owner>/simple/ only"
     )
+
+
+def check_claimable(environment: Environment, full_name: str, settings: Settings) -> None:
+    """Refuse the shared index to what must not be there.
+
+    Raises:
+        InvalidRequestError: The environment is private.
+        ReservedNameError: Its name is one that nobody gets.
+    """
+    if environment.visibility is not Visibility.PUBLIC:
+        raise InvalidRequestError(f"`{full_name}` is private; /simple/ has public ones only.")
+    if _is_kept(environment, settings):
+        raise ReservedNameError(
+            f"`{environment.name}` is on this hub's list of reserved names (`reserved_names`). "
+            "Take it off the list first."
+        )
+
+
+def _is_kept(environment: Environment, settings: Settings) -> bool:
+    return environment.name in {normalize_name(name) for name in settings.reserved_names}
 
 
 def take_space(session: Session, owner: Owner, size_bytes: int, settings: Settings) -> None:

@@ -1,17 +1,21 @@
-"""Quarantine and purge by the operator on the hub's own machine, whoever owns what is there."""
+"""What the operator does on the hub's own machine, whoever owns what is there."""
+
+from dataclasses import replace
 
 from sqlalchemy import select
-from sqlalchemy.orm import joinedload
+from sqlalchemy.orm import Session, joinedload
 
 from strop.errors import ConfigError
 from strop.hub.refs import EnvRef
-from strop.hub.wire import EnvironmentStatus
+from strop.hub.wire import EnvironmentStatus, Scope
 from strop_hub.audit.service import Act
 from strop_hub.auth import Caller, caller_of
+from strop_hub.db import now
 from strop_hub.hub import Hub
-from strop_hub.models import User
+from strop_hub.models import Claim, Environment, Owner, User
+from strop_hub.publish.rules import check_claimable
 from strop_hub.releases import deletion, standing
-from strop_hub.releases.subject import Request
+from strop_hub.releases.subject import Request, Subject, find_subject
 
 
 def quarantine(hub: Hub, ref: EnvRef, reason: str, *, undo: bool = False) -> str:
@@ -38,6 +42,38 @@ def purge(hub: Hub, ref: EnvRef, reason: str) -> list[deletion.PurgeRecord]:
     """
     number = None if ref.version is None else str(ref.version)
     return deletion.purge(hub, _request(hub, ref, "purge"), number, reason)
+
+
+def claim(hub: Hub, ref: EnvRef) -> str | None:
+    """Give an environment its name on the shared index; gives who had it until now.
+
+    Raises:
+        NotFoundError: It is not there.
+        InvalidRequestError: It is private, or the operator keeps the name from everybody.
+    """
+    request = _request(hub, ref, "claim")
+
+    def change(session: Session) -> str | None:
+        subject = find_subject(session, request, Scope.ADMIN, also_admins=True)
+        check_claimable(subject.environment, subject.full_name, hub.settings)
+        name = subject.environment.name
+        held = session.get(Claim, name)
+        if held is None:
+            session.add(Claim(name=name, environment_id=subject.environment.id))
+            subject.note(session, request.act)
+            return None
+        if held.environment_id == subject.environment.id:
+            return None
+        environment = session.get_one(Environment, held.environment_id)
+        owner = session.get_one(Owner, environment.owner_id)
+        former = Subject(owner, environment, subject.caller)
+        held.environment_id, held.claimed_at = subject.environment.id, now()
+        # Whoever keeps pages is told of both.
+        former.note(session, replace(request.act, action="unclaim"))
+        subject.note(session, request.act)
+        return former.full_name
+
+    return hub.database.write(change)
 
 
 def _request(hub: Hub, ref: EnvRef, action: str) -> Request:

@@ -12,7 +12,7 @@ from strop.cli.options import JsonOption
 from strop.cli.output import print_fields, print_message, print_result, print_table
 
 if TYPE_CHECKING:
-    from strop_hub.admin import TokenLine
+    from strop_hub.admin import TokenLine, UserLine
 
 
 class ScopeName(StrEnum):
@@ -79,15 +79,31 @@ def list_users(data: DataOption = None, json: JsonOption = False) -> None:
         from strop_hub import admin as hub_admin
 
         lines = hub_admin.user_list(read_settings(data))
-    rows = [
-        (line.name, "administrator" if line.is_admin else "user", f"{line.created_at:%Y-%m-%d}")
-        for line in lines
-    ]
+    rows = [(line.name, _kind(line), f"{line.created_at:%Y-%m-%d}") for line in lines]
     print_result(
         [_plain(asdict(line)) for line in lines],
         is_json=json,
         show=lambda: print_table(("name", "kind", "since"), rows),
     )
+
+
+@user_app.command("disable", epilog="\b\nExample:\n  strop hub user disable grace --data ./hub")
+def disable_user(
+    name: Annotated[str, typer.Argument(help="The user's name.")],
+    undo: Annotated[bool, typer.Option("--undo", help="Let the user in again.")] = False,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Shut a user out: all tokens are worth nothing from now on.
+
+    What the user has published stays.
+    """
+    with hub_code():
+        from strop_hub import admin as hub_admin
+
+        line = hub_admin.user_disable(read_settings(data), name, is_disabled=not undo)
+    told = f"{line.name} is {'shut out' if line.is_disabled else 'let in again'}."
+    print_result(_plain(asdict(line)), is_json=json, show=lambda: print_message(told))
 
 
 @token_app.command(
@@ -217,6 +233,11 @@ def set_member(
     print_result(
         document, is_json=json, show=lambda: print_message(f"{user} in {organisation}: {role}.")
     )
+
+
+def _kind(line: "UserLine") -> str:
+    kind = "administrator" if line.is_admin else "user"
+    return f"{kind}, shut out" if line.is_disabled else kind
 
 
 def _plain(document: dict[str, Any]) -> dict[str, Any]:

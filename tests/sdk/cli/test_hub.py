@@ -75,6 +75,32 @@ def test_people_are_let_in_and_out(data: str) -> None:
     assert revoked["revoked_at"] is not None
 
 
+def test_people_are_shut_out_and_given_room(data: str) -> None:
+    run_json("user", "add", "grace", "--data", data)
+    shut_out = run_json("user", "disable", "grace", "--data", data)
+    users = run("user", "list", "--data", data).stdout
+    let_in = run("user", "disable", "grace", "--undo", "--data", data)
+    given = run_json("quota", "grace", "--size", "2 GiB", "--data", data)
+    shown = run("quota", "grace", "--data", data).stdout
+    back = run("quota", "grace", "--default", "--data", data).stdout
+
+    assert shut_out["is_disabled"]
+    assert "user, shut out" in users
+    assert "let in again" in let_in.stdout + let_in.stderr
+    assert given == {
+        "owner": "grace", "stored_bytes": 0, "quota_bytes": 2 * 1024**3, "is_default": False,
+    }  # fmt: skip
+    assert "2,048.0 MiB" in shown
+    assert "10,240.0 MiB (everybody's)" in back
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--size", "much"], ["--size", "-1"], ["--size", "1MiB", "--default"]]
+)
+def test_a_quota_that_means_nothing_is_refused(data: str, arguments: list[str]) -> None:
+    assert run("quota", "ada", *arguments, "--data", data).code == 2
+
+
 def test_lists_are_tables_for_people_and_show_no_secret(data: str) -> None:
     token = run_json("token", "create", "--user", "ada", "--label", "laptop", "--data", data)
     run("token", "revoke", token["token"], "--data", data)
@@ -97,6 +123,9 @@ def test_lists_are_tables_for_people_and_show_no_secret(data: str) -> None:
         (["user", "add", "api"], "name_reserved", "reserved"),
         (["user", "add", "-x-"], "invalid_ref", "is no name"),
         (["token", "create", "--user", "eve"], "not_found", "user add eve"),
+        (["user", "disable", "ada"], "invalid_request", "user add NAME --admin"),
+        (["quota", "eve"], "not_found", "user list"),
+        (["claim", "ada/maze"], "not_found", "ada/maze"),
         (["token", "revoke", "strop_nothing"], "not_found", "token list"),
         (["organisation", "member", "lab", "ada", "--role", "owner"], "not_found", "lab"),
     ],
@@ -179,6 +208,9 @@ def test_what_the_hub_needs_is_named_when_it_is_not_installed(tmp_path: Path) ->
         "serve",
         "user add",
         "user list",
+        "user disable",
+        "quota",
+        "claim",
         "token create",
         "token list",
         "token revoke",
@@ -190,4 +222,4 @@ def test_every_command_shows_an_example(command: str) -> None:
     finished = run(*command.split(), "--help")
 
     assert finished.code == 0
-    assert f"strop hub {command}" in finished.stdout.split("Example:")[1]
+    assert f"strop hub {command}" in finished.stdout.split("Example")[1]
