@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from strop.trajectory_file import TrajectoryReader, TrajectoryWriter
 from strop.trajectory_json import decode_line, encode_line, from_json, to_json
 from strop.types import Part, ToolCall
 from tests.sdk.trajectories import a_trajectory, prompt_segment, sampled_segment
+from tests.waiting import wait_until
 
 ODD_TEXT = "\ud800 \x00 \u2028 \u2029 \x85 \r\n \ufeff \U0001f600"
 
@@ -187,6 +188,10 @@ except OSError as error:
     assert len(read_trajectories(tmp_path / "t.jsonl")) >= 2
 
 
+def is_larger_than(path: Path, size: int) -> bool:
+    return path.exists() and path.stat().st_size > size
+
+
 def test_a_killed_writer_leaves_whole_lines_and_at_most_one_torn(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     code = f"""
@@ -200,10 +205,7 @@ while True:
     for _ in range(5):
         child = subprocess.Popen([sys.executable, "-c", code])
         size = path.stat().st_size if path.exists() else 0
-        deadline = time.monotonic() + 20
-        while (path.stat().st_size if path.exists() else 0) <= size + 500_000:
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        wait_until(partial(is_larger_than, path, size + 500_000))
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
         reader = TrajectoryReader(path)
