@@ -70,7 +70,7 @@ def ask(text: str = "hello") -> tuple[list[Message], tuple[()], Sampling]:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Wait, for ten seconds at most, until something outside has happened."""
-    async with asyncio.timeout(10):
+    """Wait until something outside has happened."""
+    async with asyncio.timeout(60):
         while not is_so():  # noqa: ASYNC110 - what is waited for signals nobody
             await asyncio.sleep(0.001)
