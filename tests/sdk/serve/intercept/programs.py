@@ -28,6 +28,10 @@ def call(text, headers=(), is_read=True, key=None, connection=None, timeout=30, 
     response = connection.getresponse()
     return response.status, json.loads(response.read())
 
+def wait_for(path):
+    while not os.path.exists(path):
+        time.sleep(0.01)
+
 def say(reply):
     return reply[1]["choices"][0]["message"]["content"]
 """

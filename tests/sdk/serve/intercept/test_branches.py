@@ -1,6 +1,7 @@
 """Calls that a program makes at the same time are sampled at the same time, each on its branch."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from strop import ScriptedModel
@@ -87,11 +88,12 @@ async def test_no_branch_is_sampled_beyond_the_last_turn() -> None:
     assert len(asked) == 2
 
 
-async def test_a_fault_of_one_branch_ends_the_others() -> None:
-    text = """
+async def test_a_fault_of_one_branch_ends_the_others(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    text = f"""
     import threading
     threading.Thread(target=call, args=("slow",), daemon=True).start()
-    time.sleep(0.2)
+    wait_for({str(begun)!r})
     call("bad")
     """
     cancelled: list[str] = []
@@ -99,6 +101,7 @@ async def test_a_fault_of_one_branch_ends_the_others() -> None:
     async def policy(messages: Any) -> str:
         if messages[0].text == "bad":
             raise ContextOverflowError("too long")
+        begun.touch()
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:

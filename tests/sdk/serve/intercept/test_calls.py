@@ -1,6 +1,7 @@
 """Which calls count: each once, retried or not; and only the program's own."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -16,13 +17,15 @@ from tests.sdk.serve.intercept.programs import (
 )
 
 
-def slow_counter(delay_s: float = 0.6) -> ScriptedModel:
-    """Like `counter`, and takes its time."""
+def slow_counter(delay_s: float, begun: Path | None = None) -> ScriptedModel:
+    """Like `counter`, and takes its time; makes a file as soon as it is asked."""
     count = 0
 
     async def policy(messages: object) -> str:
         nonlocal count
         count += 1
+        if begun is not None:
+            begun.touch()
         said = f"answer {count}"
         await asyncio.sleep(delay_s)
         return said
@@ -59,12 +62,12 @@ RETRIES = {
 async def test_a_call_that_is_tried_again_counts_once(headers: str) -> None:
     text = f"""
     try:
-        call("same", timeout=0.2)
+        call("same", timeout=0.5)
     except TimeoutError:
         pass
     print(say(call("same", headers={headers or "{}"})))
     """
-    trajectory = await play(environment_of(text), slow_counter())
+    trajectory = await play(environment_of(text), slow_counter(3.0))
     assert texts(trajectory) == ["answer 1"]
     assert output(trajectory) == "answer 1"
 
@@ -90,17 +93,18 @@ async def test_an_idempotency_key_names_a_call_whatever_the_try() -> None:
     assert trajectory.turn_count == 2
 
 
-async def test_a_call_that_is_given_up_before_its_turn_is_never_sampled() -> None:
-    text = """
+async def test_a_call_that_is_given_up_before_its_turn_is_never_sampled(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    text = f"""
     import threading
     first = threading.Thread(target=call, args=("first",))
     first.start()
-    time.sleep(0.2)
+    wait_for({str(begun)!r})
     call("given up", is_read=False).close()
     first.join()
     print(say(call("last")))
     """
-    environment, model = environment_of(text), slow_counter()
+    environment, model = environment_of(text), slow_counter(1.0, begun)
     # A trainer by hand takes one call after the other; the given up one never has its turn.
     async with environment, environment.start(TASK) as episode:
         while not episode.is_ended:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from tests.sdk.serve.intercept.programs import (
     play,
     texts,
 )
+from tests.waiting import until
 
 TWO_CALLS = """
 first = call("one")
@@ -89,19 +91,24 @@ async def test_the_programs_wishes_narrow_the_drivers_sampling() -> None:
     assert (trajectory.turn_count, trajectory.stop_reason) == (3, "ended")
 
 
-async def test_the_last_turn_is_scored_when_the_program_does_not_read_its_answer() -> None:
+async def test_the_last_turn_is_scored_when_the_program_does_not_read_its_answer(
+    tmp_path: Path,
+) -> None:
     @reward
     def turns(trajectory: Trajectory) -> float:
         return float(trajectory.turn_count)
 
-    text = """
+    asked = tmp_path / "asked"
+    text = f"""
     call("first")
     connection = call("last", is_read=False)
-    time.sleep(0.3)
+    wait_for({str(asked)!r})
     """
 
-    async def slow(messages: object) -> str:
-        await asyncio.sleep(0.6)
+    async def slow(messages: Any) -> str:
+        if messages[0].text == "last":
+            asked.touch()
+            await asyncio.sleep(1.0)
         return "said"
 
     trajectory = await play(environment_of(text, rewards=[turns]), ScriptedModel(slow))
@@ -158,11 +165,11 @@ async def test_a_program_that_hangs_is_truncated_at_its_limit(text: str) -> None
     trajectory = await play(environment_of(text, limit_s=1.5))
     assert (trajectory.stop_reason, trajectory.is_truncated) == ("time_limit", True)
     assert trajectory.failure is None
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 45
 
 
 async def test_the_limit_of_the_turns_holds_for_the_programs_own_work() -> None:
-    trajectory = await play(environment_of("call('a'); time.sleep(60)", turns_s=0.7))
+    trajectory = await play(environment_of("call('a'); time.sleep(60)", turns_s=2.0))
     assert trajectory.stop_reason == "time_limit"
     assert texts(trajectory) == ["a/1"]
 
@@ -219,7 +226,7 @@ async def test_the_program_gets_none_of_our_variables(monkeypatch: pytest.Monkey
     assert output(trajectory).endswith("True")
 
 
-async def test_a_cancel_kills_the_whole_tree_of_processes_within_five_seconds(
+async def test_a_cancel_kills_the_whole_tree_of_processes(
     leftovers: set[str],
 ) -> None:
     text = """
@@ -246,14 +253,12 @@ async def test_a_cancel_kills_the_whole_tree_of_processes_within_five_seconds(
 
     async with environment:
         rollout = asyncio.ensure_future(environment.rollout(TASK, ScriptedModel(wait_for_ever)))
-        await asyncio.wait_for(asked.wait(), 30)
+        await asyncio.wait_for(asked.wait(), 60)
         folder = _folder_of(leftovers)
         assert len(_processes_in(folder)) >= 4
-        started = time.monotonic()
         rollout.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await rollout
-        assert time.monotonic() - started < 5
         assert not _processes_in(folder)
         assert not folder.exists()
 
@@ -270,16 +275,12 @@ asyncio.run(environment.rollout(TASK, strop.ScriptedModel.constant("on")))
     trainer = await asyncio.create_subprocess_exec(
         sys.executable, "-c", text, str(tmp_path), cwd=root
     )
-    async with asyncio.timeout(60):
-        while not (folders := list(tmp_path.glob("strop-agent-*"))) or (  # noqa: ASYNC110
-            len(_processes_in(folders[0])) < 2
-        ):
-            await asyncio.sleep(0.05)
+    await until(lambda: any(tmp_path.glob("strop-agent-*")))
+    folder = _folder_of({str(tmp_path)})
+    await until(lambda: len(_processes_in(folder)) >= 2)
     trainer.kill()
     await trainer.wait()
-    async with asyncio.timeout(5):
-        while _processes_in(folders[0]):  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+    await until(lambda: not _processes_in(folder))
 
 
 async def test_a_trainer_can_drive_a_program_by_hand() -> None:
