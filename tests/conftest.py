@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 _DATA = Path(os.environ.get("STROP_DATA") or Path(__file__).parents[2] / "shared" / "data")
 _USER_PIP_CONFIG = Path.home() / ".config" / "pip" / "pip.conf"
@@ -21,6 +22,12 @@ _LONGEST_ID = 40
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # What a script starts in the background inherits this; tests interrupt what they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes is the machine's business, and no property.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+if settings.get_current_profile_name() == "default":
+    # Where CI is set, another one is in force, which is as patient and draws the same each time.
+    settings.load_profile("patient")
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -158,7 +158,9 @@ CONTENTS = st.dictionaries(SAFE, st.binary(max_size=40) | st.just(bytes(100_000)
 
 
 @settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=10,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(CONTENTS, st.sampled_from([0o022, 0o077, 0o000]))
 def test_every_tree_comes_back_from_its_archive_exactly(

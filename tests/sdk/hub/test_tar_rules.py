@@ -193,7 +193,7 @@ def test_pax_records_without_meaning_for_the_tree_are_passed_over(tmp_path: Path
 @settings(
     max_examples=200,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     changes=st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 255)), max_size=4),

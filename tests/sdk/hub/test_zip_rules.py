@@ -229,7 +229,7 @@ def test_what_zipfile_writes_is_read() -> None:
 @settings(
     max_examples=300,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     changes=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=4),
