@@ -333,7 +333,10 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     message=st.dictionaries(
         st.sampled_from(["content", "tool_calls", "reasoning", "refusal", "function_call"]),
