@@ -14,6 +14,7 @@ from strop_hub import metrics
 from strop_hub.accounts import routes as accounts
 from strop_hub.accounts.token_use import FLUSH_INTERVAL_S
 from strop_hub.changes import routes as changes
+from strop_hub.checks import routes as checks
 from strop_hub.errors import HubError
 from strop_hub.http import problems, status
 from strop_hub.http.body_limit import BodyLimitMiddleware
@@ -54,6 +55,7 @@ _PARTS = (
     staging,
     moves,
     releases,
+    checks,
     changes,
     registry,
     rss,

@@ -13,6 +13,7 @@ _ON_SERVERS_DAILY = {
     "test_admin",
     "test_audit",
     "test_auth",
+    "test_checks",
     "test_push",
     "test_push_race",
     "test_push_rules",

@@ -14,7 +14,14 @@ from strop_hub.models.owner import Membership, Owner, OwnerKind, Role, Token, Us
 from strop_hub.models.redirect import EnvironmentRedirect, OwnerRedirect
 from strop_hub.models.release import Purge, TagMove, VersionTag
 from strop_hub.models.staging import ReleaseState, StagedFile, StagedRelease
-from strop_hub.models.version import SHOWN, File, Tombstone, Version, VersionStatus
+from strop_hub.models.version import (
+    SHOWN,
+    File,
+    Tombstone,
+    Version,
+    VersionCheck,
+    VersionStatus,
+)
 
 __all__ = [
     "ALL_BLOBS",
@@ -43,6 +50,7 @@ __all__ = [
     "Tombstone",
     "User",
     "Version",
+    "VersionCheck",
     "VersionStatus",
     "VersionTag",
     "Visibility",

@@ -98,6 +98,20 @@ class File(Base):
     version: Mapped[Version] = relationship(back_populates="files", lazy="raise")
 
 
+class VersionCheck(Base):
+    """One report of `strop env check` about a version: what its author says."""
+
+    __tablename__ = "version_checks"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    version_id: Mapped[int] = mapped_column(ForeignKey("versions.id"), index=True)
+    report_json: Mapped[str] = mapped_column(Text)
+    """`strop.hub.wire.CheckReport` as JSON with ASCII escapes."""
+    reported_at: Mapped[datetime] = mapped_column(default=now)
+    reported_by: Mapped[str] = mapped_column(String(100))
+    """The user's name."""
+
+
 class Tombstone(Base):
     """A version that was deleted; its name is never used again."""
 

@@ -11,7 +11,16 @@ from sqlalchemy import ColumnElement, Integer, and_, case, exists, false, func, 
 from sqlalchemy.orm import Session
 
 from strop_hub.auth import Caller, visible_to
-from strop_hub.models import SHOWN, Environment, EnvironmentTag, File, Owner, Tombstone, Version
+from strop_hub.models import (
+    SHOWN,
+    Environment,
+    EnvironmentTag,
+    File,
+    Owner,
+    Tombstone,
+    Version,
+    VersionCheck,
+)
 from strop_hub.pagination import invalid_cursor, read_cursor, write_cursor
 from strop_hub.search import Narrowing, candidates, words_of
 
@@ -75,6 +84,12 @@ def find_files(session: Session, version_ids: Iterable[int]) -> Sequence[File]:
     """All files of some versions, wheels first."""
     statement = select(File).where(File.version_id.in_(list(version_ids)))
     return session.scalars(statement.order_by(File.kind.desc(), File.filename)).all()
+
+
+def find_checks(session: Session, version_id: int, limit: int) -> Sequence[VersionCheck]:
+    """The newest reports about a version, the newest first."""
+    statement = select(VersionCheck).where(VersionCheck.version_id == version_id)
+    return session.scalars(statement.order_by(VersionCheck.id.desc()).limit(limit)).all()
 
 
 def list_versions(

@@ -1,6 +1,7 @@
 """Find environments and versions for people and programs; raises the errors that they see."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 from packaging.utils import canonicalize_version
@@ -20,7 +21,7 @@ from strop_hub.auth import Caller
 from strop_hub.content import Content
 from strop_hub.errors import NotFoundError, QuarantinedError
 from strop_hub.hub import Hub
-from strop_hub.models import Environment, File, Version, VersionStatus, Visibility
+from strop_hub.models import Environment, File, Version, VersionCheck, VersionStatus, Visibility
 from strop_hub.registry import queries, views
 from strop_hub.registry.moves import find_moved, moved_error
 
@@ -57,9 +58,9 @@ def show_environment(hub: Hub, caller: Caller, owner: str, name: str) -> Environ
     with hub.database.read() as session:
         found = require_environment(session, caller, owner, name)
         latest = session.get(Version, found.latest_version_id or 0)
-        files = [] if latest is None else queries.find_files(session, [latest.id])
+        rows = None if latest is None else _rows(session, latest)
     owner = normalize_name(owner)
-    detail = None if latest is None else _detail(hub, owner, found.name, latest, files)
+    detail = None if rows is None else _detail(hub, owner, found.name, rows)
     summary = views.environment_summary(found, owner, None if latest is None else latest.version)
     return EnvironmentDetail(**dict(summary), created_at=found.created_at, latest=detail)
 
@@ -91,8 +92,8 @@ def show_version(hub: Hub, caller: Caller, owner: str, name: str, version: str) 
     with hub.database.read() as session:
         found = require_environment(session, caller, owner, name)
         row = require_version(session, found, normalize_name(owner), version)
-        files = queries.find_files(session, [row.id])
-    return _detail(hub, normalize_name(owner), found.name, row, files)
+        rows = _rows(session, row)
+    return _detail(hub, normalize_name(owner), found.name, rows)
 
 
 def find_content(hub: Hub, caller: Caller, ref: tuple[str, str, str], filename: str) -> Content:
@@ -205,9 +206,25 @@ def require_version(session: Session, environment: Environment, owner: str, text
     return found
 
 
-def _detail(
-    hub: Hub, owner: str, name: str, version: Version, files: Sequence[File]
-) -> VersionDetail:
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What the database has about one version."""
+
+    version: Version
+    files: Sequence[File]
+    check: VersionCheck | None
+
+
+def _rows(session: Session, version: Version) -> _Rows:
+    checks = queries.find_checks(session, version.id, 1)
+    files = queries.find_files(session, [version.id])
+    return _Rows(version, files, checks[0] if checks else None)
+
+
+def _detail(hub: Hub, owner: str, name: str, rows: _Rows) -> VersionDetail:
+    version = rows.version
     readme = b"" if version.readme_sha256 is None else hub.storage.read(version.readme_sha256)
     summary = views.version_summary(version, owner, name)
-    return views.version_detail(summary, version, files, url=hub.settings.url, readme=readme)
+    return views.version_detail(
+        summary, version, rows.files, url=hub.settings.url, readme=readme, check=rows.check
+    )

@@ -6,12 +6,14 @@ from urllib.parse import quote
 
 from strop.hub.wire import (
     API_PREFIX,
+    CheckReport,
     EnvironmentSummary,
     PublishedFile,
+    ReportedCheck,
     VersionDetail,
     VersionSummary,
 )
-from strop_hub.models import Environment, File, Version, VersionStatus, Visibility
+from strop_hub.models import Environment, File, Version, VersionCheck, VersionStatus, Visibility
 
 
 def environment_summary(
@@ -55,7 +57,13 @@ def version_summary(version: Version, owner: str, name: str) -> VersionSummary:
 
 
 def version_detail(
-    summary: VersionSummary, version: Version, files: Iterable[File], *, url: str, readme: bytes
+    summary: VersionSummary,
+    version: Version,
+    files: Iterable[File],
+    *,
+    url: str,
+    readme: bytes,
+    check: VersionCheck | None = None,
 ) -> VersionDetail:
     """All about a version; `url` is the hub's own, `readme` the bytes as uploaded."""
     schema = version.settings_schema_json
@@ -65,6 +73,18 @@ def version_detail(
         settings_schema=None if schema is None else json.loads(schema),
         readme=readme.decode(errors="replace"),
         files=[published_file(file, summary, url) for file in files],
+        check=None if check is None else reported_check(check),
+    )
+
+
+def reported_check(row: VersionCheck) -> ReportedCheck:
+    """A report, with the hub's own count of what failed."""
+    report = CheckReport.model_validate_json(row.report_json)
+    return ReportedCheck(
+        **dict(report),
+        is_ok=not any(finding.verdict == "failed" for finding in report.findings),
+        reported_at=row.reported_at,
+        reported_by=row.reported_by,
     )
 
 

@@ -25,6 +25,7 @@ from strop_hub.models import (
     TagMove,
     Tombstone,
     Version,
+    VersionCheck,
     VersionTag,
 )
 from strop_hub.publish.latest import clean
@@ -209,6 +210,7 @@ def _remove_rows(session: Session, subject: Subject, version: Version) -> None:
         )
         session.delete(tag)
     session.flush()
+    session.execute(delete(VersionCheck).where(VersionCheck.version_id == version.id))
     session.execute(delete(File).where(File.version_id == version.id))
     session.execute(delete(Version).where(Version.id == version.id))
     session.add(

@@ -16,6 +16,7 @@ from strop.hub.client import HubClient
 from strop.hub.refs import EnvRef, normalize_name
 from strop.hub.wire import (
     Change,
+    CheckReport,
     EnvironmentStatus,
     FileKind,
     PublishedFile,
@@ -23,6 +24,7 @@ from strop.hub.wire import (
     VersionSummary,
 )
 from strop_hub.audit.service import Act
+from strop_hub.checks.service import report_check
 from strop_hub.errors import NotFoundError
 from strop_hub.hub import Hub
 from strop_hub.models import SHOWN, Environment, Owner, Version
@@ -196,6 +198,14 @@ def _move(followed: Followed) -> None:
     moves.transfer(followed.hub, request, followed.owner)
 
 
+def _check(followed: Followed) -> None:
+    """Take over the newest report about a version, with the name of whoever mirrors."""
+    detail = followed.detail()
+    if detail.check is not None:
+        report = CheckReport.model_validate(detail.check.model_dump())
+        report_check(followed.hub, followed.request("check"), detail.version, report)
+
+
 _ACTS: dict[str, Callable[[Followed], None]] = {
     "publish": _publish,
     "add-file": _add_file,
@@ -203,6 +213,7 @@ _ACTS: dict[str, Callable[[Followed], None]] = {
     "unyank": _yank,
     "delete": _erase,
     "purge": _erase,
+    "check": _check,
     "quarantine": _stand,
     "release": _stand,
     "close": _stand,

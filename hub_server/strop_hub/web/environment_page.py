@@ -5,6 +5,7 @@ from typing import Any
 from markupsafe import Markup
 
 from strop.hub.wire import EnvironmentDetail, VersionDetail, VersionPage
+from strop_hub.web.check_rows import check_view
 from strop_hub.web.readme import render_readme
 from strop_hub.web.setting_rows import setting_rows
 
@@ -32,6 +33,7 @@ def page_context(
         "facts": _facts(version),
         "links": _links(manifest.get("urls")),
         "settings": setting_rows(version.settings_schema),
+        "check": check_view(version.check),
         # The one place where markup is trusted: it has just been cleaned.
         "readme": Markup(render_readme(version.readme)),  # noqa: S704
     }

@@ -13,7 +13,7 @@ from strop_hub.hub import Hub, in_thread
 
 SHOWN = 50
 _INVALID = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_TITLES = {"publish": "published", "yank": "yanked", "deprecate": "deprecated"}
+_TITLES = {"publish": "published", "yank": "yanked", "deprecate": "deprecated", "check": "checked"}
 
 router = APIRouter(include_in_schema=False)
 

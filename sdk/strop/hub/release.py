@@ -3,8 +3,10 @@
 from strop.hub.client import HubClient
 from strop.hub.refs import EnvRef
 from strop.hub.wire import (
+    CheckReport,
     EnvironmentDetail,
     EnvironmentStatus,
+    ReportedCheck,
     StatusRequest,
     TagList,
     TagRequest,
@@ -30,6 +32,11 @@ def transfer(client: HubClient, ref: EnvRef, owner: str) -> EnvironmentDetail:
 def close(client: HubClient, ref: EnvRef) -> VersionDetail:
     """Let a version take no further file, for ever."""
     return client.ask(VersionDetail, "POST", [*_parts(ref), "close"])
+
+
+def report_check(client: HubClient, ref: EnvRef, report: CheckReport) -> ReportedCheck:
+    """Say what a check found about a version."""
+    return client.ask(ReportedCheck, "POST", [*_parts(ref), "checks"], report)
 
 
 def delete(client: HubClient, ref: EnvRef) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from strop.hub.refs import NAME_PATTERN
 
@@ -103,6 +103,61 @@ class VersionSummary(Wire):
     """Takes no further file."""
 
 
+FiniteNumber = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+CheckName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+"""Of a check or of a measure."""
+
+
+def _read_time(value: object) -> object:
+    """Only text and times: pydantic would also take numbers, which the document does not offer."""
+    if not isinstance(value, str | datetime):
+        raise ValueError("must be a time, such as 2026-03-01T12:00:00Z")
+    return value
+
+
+class CheckFinding(Wire):
+    """What one check of `strop env check` found."""
+
+    check: CheckName
+    """Stable."""
+    verdict: Literal["ok", "warning", "failed", "skipped"]
+    message: Annotated[str, Field(max_length=1000)]
+    """Plain text."""
+    reward: FiniteNumber | None = None
+    """The mean reward of the policy that was played; None where none was."""
+
+
+class CheckReport(Wire):
+    """The result of `strop env check`, as an author reports it about a published version."""
+
+    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    """sha256 of the version's wheel."""
+    strop_version: Annotated[str, Field(pattern=r"^[0-9A-Za-z.+!_-]{1,64}$")]
+    """Of the SDK that checked."""
+    python_version: Annotated[str, Field(pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){1,2}$")]
+    """Of the interpreter that checked."""
+    checked_at: Annotated[AwareDatetime, BeforeValidator(_read_time)]
+    findings: Annotated[list[CheckFinding], Field(min_length=1, max_length=64)]
+    measures: dict[CheckName, FiniteNumber] = Field(default_factory=dict, max_length=32)
+    """Numbers such as ``import_cpu_s`` and ``dependency_bytes``; a unit is in each name."""
+
+
+class ReportedCheck(CheckReport):
+    """A report as the hub shows it: what its author says, which the hub has not tried."""
+
+    is_ok: bool
+    """Whether no finding failed; the hub's own count."""
+    reported_at: datetime
+    reported_by: str
+    """The user's name."""
+
+
+class CheckList(Wire):
+    """The reports about one version, the newest first."""
+
+    items: list[ReportedCheck]
+
+
 class VersionDetail(VersionSummary):
     """All about a version."""
 
@@ -113,6 +168,8 @@ class VersionDetail(VersionSummary):
     readme: str
     """Markdown as uploaded; the empty string when there is none."""
     files: list[PublishedFile]
+    check: ReportedCheck | None = None
+    """The newest report of `strop env check`; None when nobody has sent one."""
 
 
 class PushOutcome(StrEnum):

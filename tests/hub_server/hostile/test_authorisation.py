@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -12,6 +13,7 @@ from strop_hub import admin
 from strop_hub.models import Role
 from strop_hub.tokens import new_token
 from tests.factories import an_upload
+from tests.hub_server.checks.report import a_report
 from tests.hub_server.hostile.conformity import Description
 from tests.hub_server.running_hub import RunningHub, run_hub
 
@@ -35,7 +37,7 @@ class Operation:
     method: str
     path: str
     scope: Scope
-    body: tuple[tuple[str, str], ...] = ()
+    body: tuple[tuple[str, Any], ...] = ()
     is_for_admins_too: bool = False
     is_for_admins_only: bool = False
 
@@ -60,6 +62,10 @@ OPERATIONS = {
     "release_version": Operation("DELETE", f"{_VERSION}/quarantine", Scope.YANK, (), True),
     "set_status": Operation("PUT", "/status", Scope.YANK, (("status", "active"),), True),
     "close_version": Operation("POST", f"{_VERSION}/close", Scope.PUBLISH),
+    "list_checks": Operation("GET", f"{_VERSION}/checks", Scope.READ),
+    "report_check": Operation(
+        "POST", f"{_VERSION}/checks", Scope.PUBLISH, tuple(a_report("0" * 64).items())
+    ),
     "set_tag": Operation("PUT", "/tags/stable", Scope.PUBLISH, (("version", ABSENT),)),
     "remove_tag": Operation("DELETE", "/tags/never", Scope.PUBLISH),
     "delete_version": Operation("DELETE", _VERSION, Scope.ADMIN, (), True),

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.hub_server.author import Author
+from tests.hub_server.checks.report import a_report
 from tests.hub_server.hostile.conformity import Description, fill
 from tests.hub_server.running_hub import RunningHub
 
@@ -51,6 +52,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "purge": {"version": "99.9", "reason": "x"},
     "set_tag": {"version": "99.9"},
     "resolve_references": {"references": ["a/b"]},
+    "report_check": a_report("0" * 64),
 }
 
 
@@ -263,6 +265,8 @@ def test_the_ordinary_answers_are_as_described(author: Author, description: Desc
             body = BODIES.get(name)
             if name == "set_tag":
                 body = {"version": "0.2.0"}
+            elif name == "report_check":
+                body = a_report(version["digest"])
             elif name == "resolve_references":
                 body = {"references": [f"{author.owner}/maze"]}
             response = client.request(
@@ -273,3 +277,4 @@ def test_the_ordinary_answers_are_as_described(author: Author, description: Desc
 
     assert {"show_caller", "list_environments", "show_environment", "list_versions"} <= seen
     assert {"show_version", "download_file", "resolve_references", "yank"} <= seen
+    assert {"report_check", "list_checks"} <= seen

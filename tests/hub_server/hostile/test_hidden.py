@@ -8,6 +8,7 @@ import pytest
 
 from strop.hub.wire import Scope
 from tests.hub_server.author import Author
+from tests.hub_server.checks.report import a_report
 from tests.hub_server.running_hub import RunningHub
 
 # Equally long, and no word of any other test.
@@ -22,6 +23,7 @@ ADDRESSES = [
     "/api/v1/environments/{owner}/{name}/versions/0.1.0/files/{file}",
     "/api/v1/environments/{owner}/{name}/versions/0.1.0/yank",
     "/api/v1/environments/{owner}/{name}/versions/0.1.0/close",
+    "/api/v1/environments/{owner}/{name}/versions/0.1.0/checks",
     "/api/v1/environments/{owner}/{name}/versions/0.1.0/quarantine",
     "/api/v1/environments/{owner}/{name}/tags",
     "/api/v1/environments/{owner}/{name}/tags/stable",
@@ -46,7 +48,7 @@ ADDRESSES = [
     "/auth/owners/{owner}/files/{name}/{file}.metadata",
 ]
 METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS")
-BODY = {"reason": "x", "status": "active", "version": "0.1.0"}
+BODY = {"reason": "x", "status": "active", "version": "0.1.0"} | a_report("0" * 64)
 VARYING = {"x-request-id", "date"}
 
 

@@ -1,5 +1,6 @@
 """`strop env init | check | build`: what an author does before sharing."""
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +9,7 @@ import typer
 
 from strop.cli.env.check_fields import cost_fields
 from strop.cli.env.group import app
-from strop.cli.options import JsonOption, examples
+from strop.cli.options import HubOption, JsonOption, TokenOption, examples, open_hub
 from strop.cli.output import (
     format_size,
     print_fields,
@@ -82,6 +83,7 @@ def init(
     epilog=examples(
         "strop env check",
         "strop env check environments/math_env --extra hf --json",
+        "strop env check --publish --owner my-team",
     )
 )
 def check(
@@ -93,11 +95,33 @@ def check(
             "--extra", metavar="NAME", help="Weigh this extra's dependencies too; can be repeated."
         ),
     ] = None,
+    publish: Annotated[
+        bool, typer.Option("--publish", help="Show the result on the page of the pushed version.")
+    ] = False,
+    owner: Annotated[
+        str | None, typer.Option("--owner", help="With --publish: whose; else the token's user's.")
+    ] = None,
+    hub: HubOption = None,
+    token: TokenOption = None,
     is_json: JsonOption = False,
 ) -> None:
     """Check the manifest, load the environment and try its tasks, tools and rewards."""
-    report = _checked(folder, extra or ())
-    _show_check(folder, report, is_json=is_json)
+    published = None
+    if not publish:
+        report = _checked(folder, extra or ())
+    else:
+        from strop.hub.check import find_pushed, publish_check
+        from strop.hub.push import choose_owner
+
+        with open_hub(hub, token) as client:
+            # Before the check, which takes its time.
+            pushed = find_pushed(client, choose_owner(client, owner), folder)
+        checked_at = datetime.now(UTC)
+        report = _checked(folder, extra or ())
+        with open_hub(hub, token) as client:
+            publish_check(client, pushed, report, checked_at)
+        published = str(pushed.ref)
+    _show_check(folder, report, is_json=is_json, published=published)
     if not report.is_ok:
         raise typer.Exit(1)
 
@@ -159,13 +183,16 @@ def _checked(folder: Path, extras: "Sequence[str]") -> "CheckReport":
     )
 
 
-def _show_check(folder: Path, report: "CheckReport", *, is_json: bool) -> None:
+def _show_check(
+    folder: Path, report: "CheckReport", *, is_json: bool, published: str | None = None
+) -> None:
     from strop.hub.manifest import read_project
 
     manifest = read_project(folder)
     document = {
         "name": manifest.name,
         "version": manifest.version,
+        "published": published,
         **report.to_json(),
     }
 
@@ -176,5 +203,7 @@ def _show_check(folder: Path, report: "CheckReport", *, is_json: bool) -> None:
         )
         print_fields(cost_fields(report.measures))
         print_text("The check passed." if report.is_ok else "The check failed.")
+        if published is not None:
+            print_text(f"The page of {published} shows it.")
 
     print_result(document, is_json=is_json, show=show)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strop.cli.env.check_fields import report_fields
 from strop.cli.env.group import app
 from strop.cli.options import HubOption, JsonOption, TokenOption, examples, open_hub
 from strop.cli.output import (
@@ -152,6 +153,7 @@ def _show_version(version: "VersionDetail") -> None:
             ("published", f"{version.published_at:%Y-%m-%d %H:%M} UTC by {version.published_by}"),
             ("python", version.requires_python),
             ("settings", list(settings)),
+            *report_fields(version.check),
             ("files", [f"{file.filename} ({file.kind})" for file in version.files]),
             ("install", f"strop env install {version.owner}/{version.name}@{version.version}"),
         ]

@@ -1,8 +1,15 @@
-"""How commands show what a check measured."""
+"""How commands show what a check measured and found."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from strop.cli.output import format_size
+
+if TYPE_CHECKING:
+    from strop.hub.wire import ReportedCheck
+
+_ORDER = ("failed", "warning", "ok", "skipped")
 
 
 def cost_fields(measures: Mapping[str, float]) -> list[tuple[str, str]]:
@@ -16,3 +23,23 @@ def cost_fields(measures: Mapping[str, float]) -> list[tuple[str, str]]:
         told = f"{count:.0f} beyond Strop, {size} installed"
         fields.append(("dependencies", f"{told}; {missing:.0f} missing" if missing else told))
     return fields
+
+
+def report_fields(check: "ReportedCheck | None") -> list[tuple[str, str]]:
+    """What is known of a published version."""
+    if check is None:
+        return [("check", "not checked")]
+    verdict = "passed" if check.is_ok else "failed"
+    told = _counted(finding.verdict for finding in check.findings)
+    by = f"reported by {check.reported_by}, {check.checked_at:%Y-%m-%d}"
+    failed = [finding.check for finding in check.findings if finding.verdict == "failed"]
+    return [
+        ("check", f"{verdict}: {told} ({by}, strop {check.strop_version})"),
+        ("failed", ", ".join(failed)),
+        *cost_fields(check.measures),
+    ]
+
+
+def _counted(verdicts: Iterable[str]) -> str:
+    counts = Counter(verdicts)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in _ORDER if counts[verdict])

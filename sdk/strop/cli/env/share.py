@@ -179,6 +179,8 @@ def _show_push(client: "HubClient", result: "PushResult", is_json: bool) -> None
         is_new = result.outcome == "published"
         print_text(f"Published {name}" if is_new else f"{name} is already published")
         print_fields([("digest", f"sha256:{version.digest}"), ("page", page), ("install", command)])
+        if version.check is None:
+            print_message("Its page says that it is not checked: run `strop env check --publish`.")
 
     print_result(document, is_json=is_json, show=show)
     for warning in result.warnings:

@@ -1,0 +1,1 @@
+"""Reports of `strop env check`, which authors send about versions that they published."""
