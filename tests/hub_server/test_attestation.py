@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import sys
 import uuid
 from pathlib import Path
@@ -175,8 +176,14 @@ def test_a_hub_whose_roots_are_none_does_not_start(tmp_path: Path, content: byte
     if content is not None:
         roots.write_bytes(content)
 
-    with pytest.raises(ConfigError, match=r"`attestation_trusted_root`: .*\.json is no trusted"):
-        serve(Settings(data=tmp_path / "hub", attestation_trusted_root=str(roots)))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        # A hub that did start would be refused its address.
+        port = taken.getsockname()[1]
+        settings = Settings(data=tmp_path / "hub", port=port, attestation_trusted_root=str(roots))
+        with pytest.raises(
+            ConfigError, match=r"`attestation_trusted_root`: .*\.json is no trusted"
+        ):
+            serve(settings)
     assert not (tmp_path / "hub").exists()
 
 
