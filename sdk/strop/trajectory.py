@@ -170,7 +170,7 @@ class Trajectory:
     """Of the sandbox that ran code, or None when none ran."""
     strop_version: str = ""
     stamps: dict[str, JSON] = field(default_factory=dict)
-    """What a trainer adds: group id, policy versions, advantages."""
+    """What a trainer adds before the line is written; later ones stand beside the file."""
 
     @property
     def main_seat(self) -> str:

@@ -3,11 +3,8 @@
 import asyncio
 import json
 import math
-import os
-import signal
 import subprocess
 import sys
-import time
 from array import array
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +27,7 @@ from tests.architecture.tree import ROOT
 from tests.sdk.cli.command import strop
 from tests.sdk.trajectories import a_single_turn_environment, a_trajectory
 from tests.sdk.trajectory_tools.test_schema import nodes, unknown_fields
+from tests.waiting import wait_until
 
 
 def member(number: int) -> Trajectory:
@@ -217,21 +215,22 @@ def test_a_second_writer_of_stamps_is_refused_and_one_of_trajectories_is_not(pat
 
 def test_a_killed_writer_leaves_whole_lines_and_at_most_one_torn(path: Path) -> None:
     code = f"""
+import time
 from pathlib import Path
 from strop.stamp_file import StampWriter
 from tests.sdk.test_stamp_file import member
 writer = StampWriter(Path({str(path)!r}))
-while True:
+for _ in range(1_000):
     writer.write(member(0).attempt, group_id="x" * 50_000)
+time.sleep(3600)
 """
     beside = stamps_path(path)
     child = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
-    deadline = time.monotonic() + 60
-    while not (beside.exists() and beside.stat().st_size > 500_000):
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait()
+    try:
+        wait_until(lambda: beside.exists() and beside.stat().st_size > 500_000, 300)
+    finally:
+        child.kill()
+        child.wait()
 
     assert len(Stamps(path).of(member(0).attempt)["group_id"]) == 50_000
     StampWriter(path).close()
