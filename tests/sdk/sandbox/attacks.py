@@ -23,7 +23,7 @@ class Attack:
     name: str
     code: str
     is_stopped: Verdict
-    wall_s: float = 3.0
+    wall_s: float = 30.0
 
 
 def refused(result: ExecResult) -> bool:
@@ -31,7 +31,7 @@ def refused(result: ExecResult) -> bool:
 
 
 def ended_by(limit: str) -> Verdict:
-    return lambda result: result.limit == limit and result.wall_s < 4.0
+    return lambda result: result.limit == limit and result.wall_s < 30.0
 
 
 def number_at_most(most: int) -> Verdict:
@@ -333,7 +333,7 @@ print(len(kept))
     Attack(
         "a pipe in place of a result",
         "import os\nos.mkfifo('result')",
-        lambda r: isinstance(r.files["result"], OSError) and r.wall_s < 3.0,
+        lambda r: isinstance(r.files["result"], OSError) and r.wall_s < 30.0,
     ),
     Attack(
         "segmentation fault",

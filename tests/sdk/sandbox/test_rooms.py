@@ -167,7 +167,7 @@ async def test_an_endless_piece_is_interrupted_and_python_lives_on(backend: Back
 
 
 async def test_a_piece_that_ignores_interrupts_ends_its_session(backend: Backend) -> None:
-    stubborn = "import signal\nsignal.signal(2, signal.SIG_IGN)\nwhile True: pass"
+    stubborn = "import signal, time\nsignal.signal(2, signal.SIG_IGN)\ntime.sleep(60)"
     async with await _create(backend) as sandbox, await sandbox.python_session() as session:
         result = await session.run(stubborn, wall_s=0.2)
         after = await session.run("1")

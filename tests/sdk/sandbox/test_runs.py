@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import time
 from dataclasses import replace
 
 import pytest
@@ -22,7 +21,7 @@ async def test_a_result_tells_what_was_written_and_where_it_ran(
     assert (result.stdout, result.stderr) == (b"hi\n", b"e")
     assert result.backend == tier.name
     assert (result.isolation == Level.NAMESPACE) == tier.has_namespaces
-    assert 0 < result.wall_s < 3
+    assert 0 < result.wall_s < 30
     assert result.peak_bytes > MIB
 
 
@@ -187,12 +186,12 @@ async def test_every_language_reads_and_writes(
 async def test_a_program_is_compiled_once_for_all_its_runs(spaces: Backend) -> None:
     code = "int main() { return 0; }"
     first = await spaces.run(code, "c")
-    started_at = time.monotonic()
+    (binary,) = spaces._binaries.found.values()
     results = await asyncio.gather(*(spaces.run(code, "c") for _ in range(8)))
 
     assert {result.status for result in (first, *results)} == {"ok"}
-    assert time.monotonic() - started_at < 2
-    assert len(spaces._binaries.found) == 1
+    (same,) = spaces._binaries.found.values()
+    assert same is binary
 
 
 async def test_a_program_that_does_not_compile_gives_the_compilers_words(spaces: Backend) -> None:
@@ -224,7 +223,7 @@ if word == "leak":
 print(word, "kept" in sys.modules)
 """
     words = ["a", "leak", "spin", "flood", "die", "daemon", "b"]
-    limits = replace(TIGHT, wall_s=0.5)
+    limits = replace(TIGHT, wall_s=2.0)
     results = await backend.run_many(code, [word.encode() for word in words], limits=limits)
 
     expected = ["ok", "ok", "timeout", "output_limit", "signal", "ok", "ok"]
@@ -248,20 +247,22 @@ async def test_a_syntax_error_shows_in_every_case(spaces: Backend) -> None:
 
 async def test_queue_time_is_told_and_never_charged() -> None:
     opened = await open_tier(TIERS[0])
-    async with Backend(opened._transport, concurrency=1, limits=TIGHT) as backend:
+    limits = replace(TIGHT, wall_s=3.0)
+    async with Backend(opened._transport, concurrency=1, limits=limits) as backend:
         results = await asyncio.gather(
-            *(backend.run("import time; time.sleep(0.2)") for _ in range(4))
+            *(backend.run("import time; time.sleep(1.2)") for _ in range(4))
         )
 
-    assert max(result.queue_s for result in results) > 0.5
-    assert max(result.wall_s for result in results) < 0.5
+    # The last one has waited longer than a run may take.
+    assert max(result.queue_s for result in results) > limits.wall_s
     assert {result.status for result in results} == {"ok"}
 
 
 async def test_a_full_queue_refuses() -> None:
     opened = await open_tier(TIERS[0])
     async with Backend(opened._transport, concurrency=1, queue_limit=1) as backend:
-        waiting = [asyncio.create_task(backend.run("import time; time.sleep(1)")) for _ in range(2)]
+        code = "import time; time.sleep(60)"
+        waiting = [asyncio.create_task(backend.run(code)) for _ in range(2)]
         await asyncio.sleep(0.1)
         with pytest.raises(SandboxBusyError, match="queue_limit"):
             await backend.run("")
