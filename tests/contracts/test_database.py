@@ -121,7 +121,7 @@ def test_a_follower_never_sees_a_serial_before_a_smaller_one(
     follower.start()
     in_threads(*(lambda each=each: publish(each) for each in (database, other) * 2))
     is_over.set()
-    follower.join(30)
+    follower.join(60)
 
     assert seen == list(range(1, 61))
 
@@ -196,7 +196,7 @@ def test_other_processes_are_told_of_changes_at_once() -> None:
     heard = threading.Event()
     listener = ChangeListener(other.engine, heard.set)
     listener.start()
-    assert heard.wait(10)
+    assert heard.wait(60)
     heard.clear()
 
     def write(session: Session) -> None:
@@ -210,7 +210,7 @@ def test_other_processes_are_told_of_changes_at_once() -> None:
 
     try:
         database.write(write)
-        assert heard.wait(5)
+        assert heard.wait(60)
     finally:
         listener.stop()
         database.close()

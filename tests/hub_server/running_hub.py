@@ -21,7 +21,7 @@ from strop_hub.settings import Settings
 from tests.factories import AnUpload
 from tests.hub_server import backends
 
-STOP_S = 20
+STOP_S = 60
 
 
 @dataclass

@@ -18,7 +18,7 @@ from tests.hub_server.checking import check_whole
 from tests.hub_server.hostile.sockets import exchange, statuses
 from tests.hub_server.running_hub import RunningHub, run_hub
 
-SHORT_S = 15
+SHORT_S = 60
 
 
 def raw(hub: RunningHub) -> socket.socket:

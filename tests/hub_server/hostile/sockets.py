@@ -8,7 +8,7 @@ import httpx
 
 from tests.hub_server.running_hub import RunningHub
 
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 
 
 @dataclass
