@@ -104,7 +104,8 @@ def test_a_reward_that_hangs_on_the_process_is_named(tmp_path: Path) -> None:
     assert "first on task '0' of 'train' under the random policy" in message
 
 
-def test_an_import_that_computes_or_waits_is_named(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_an_import_that_computes_is_named(tmp_path: Path) -> None:
     begin = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
     code = textwrap.dedent(PLAIN.replace("LINE", "float(trajectory.text == 'y')"))
 

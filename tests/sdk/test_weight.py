@@ -83,7 +83,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source.mkdir()
     (source / "pyproject.toml").write_text(EDITABLE)
     (source / "pointed.py").write_text("x = 1\n")
-    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--no-compile"]
     target = ["--target", str(folder / "installed")]
     packages = [*map(str, wheels), "--editable", str(source)]
     command = [sys.executable, "-m", "pip", "install", *options, *target, *packages]

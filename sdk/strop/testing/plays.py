@@ -45,7 +45,7 @@ def samples(environment: Environment) -> dict[str, list[Task]]:
 
 def summed(environment: Environment) -> list[Reward]:
     """The functions whose values are in the reward."""
-    return [each for each in environment.rubric.rewards if not getattr(each, "is_turn", False)]
+    return [each for each in environment.rubric.rewards if not each.is_turn]
 
 
 def limits(environment: Environment) -> tuple[float, float]:

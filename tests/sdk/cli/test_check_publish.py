@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from strop_hub import admin
 from tests.sdk.cli.command import strop
 from tests.sdk.cli.conftest import Author
@@ -83,6 +85,7 @@ def test_only_what_was_pushed_can_be_reported_and_nothing_is_checked_before(
     assert "needs a token" in anonymous.error["message"]
 
 
+@pytest.mark.slow
 def test_a_tree_that_changes_during_its_check_is_not_reported(
     author: Author, project: Path
 ) -> None:
@@ -102,6 +105,7 @@ def test_a_tree_that_changes_during_its_check_is_not_reported(
     assert version["check"] is None
 
 
+@pytest.mark.slow
 def test_an_organisations_version_is_reported_by_its_member(author: Author, project: Path) -> None:
     team = admin.organisation_add(author.hub.settings, f"team-of-{author.name}", author.name)
     pushed = author.run("env", "push", project, "--no-isolation", "--owner", team)
@@ -117,6 +121,7 @@ def test_an_organisations_version_is_reported_by_its_member(author: Author, proj
     assert version["check"]["reported_by"] == author.name
 
 
+@pytest.mark.slow
 def test_an_extra_is_weighed_where_it_is_asked_for(project: Path) -> None:
     path = project / "pyproject.toml"
     text = path.read_text()
