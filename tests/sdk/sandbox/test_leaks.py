@@ -10,7 +10,8 @@ import pytest
 from strop.sandbox import Backend
 from strop.sandbox.backends.local import LocalTransport
 from strop.sandbox.zygote import meter
-from tests.sdk.sandbox.conftest import Tier, open_tier, stub_pids, wait_for_idle
+from tests.sdk.sandbox.conftest import Tier, idle_count, open_tier, stub_pids, wait_for_idle
+from tests.waiting import until
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -43,6 +44,8 @@ async def _run_often(backend: Backend, count: int, at_once: int) -> dict[str, in
         await asyncio.gather(*(_run_one(backend, index) for index in indexes))
     stubs = stub_pids(backend)
     await wait_for_idle(backend)
+    # Also those that replace the sandboxes last used are counted only when they are there.
+    await until(lambda: len(meter.pids_below(stubs[0])) == idle_count(backend))
     gc.collect()
     ours = [meter.children(stubs[0])[0]]
     if backend.name in ("zygote-root", "zygote-userns"):
