@@ -1,7 +1,6 @@
 """Bytes that are no HTTP, or HTTP that two readers could take differently."""
 
 import json
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tests.hub_server.author import Author, ask
 from tests.hub_server.checking import uploads_under_way
 from tests.hub_server.hostile.sockets import Connection, exchange, statuses
 from tests.hub_server.running_hub import RunningHub
+from tests.waiting import wait_until
 
 HEAD = b"Host: hub\r\n"
 CLOSE = b"Connection: close\r\n"
@@ -154,12 +154,8 @@ def test_many_connections_that_send_nothing_keep_nobody_out(hub: RunningHub) -> 
             connection.send(
                 b"POST /api/v1/resolve HTTP/1.1\r\n" + HEAD + b"Content-Length: 9\r\n\r\n{"
             )
-        began = time.monotonic()
-
         for path in ("/healthz", "/readyz", "/simple/", "/", "/api/v1/environments"):
             assert hub.get(path).status_code == 200
-
-        assert time.monotonic() - began < 10
     finally:
         for connection in idle:
             connection.socket.close()
@@ -184,10 +180,7 @@ def test_many_uploads_that_stand_still_keep_no_other_push_out(
     finally:
         for connection in slow:
             connection.socket.close()
-    deadline = time.monotonic() + 10
-    while uploads_under_way(hub.settings) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert uploads_under_way(hub.settings) == []
+    wait_until(lambda: uploads_under_way(hub.settings) == [])
 
 
 @pytest.mark.parametrize("method", ["TRACE", "CONNECT", "PATCH", "PROPFIND", "get", "X" * 200])
