@@ -9,18 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from strop.errors import ConfigError
+from strop.model_choice import ModelChoice, Strict
 from strop.runner import RunPlan
 from strop.types import Sampling, Usage
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
-class EnvironmentChoice(_Strict):
+class EnvironmentChoice(Strict):
     """One environment of a run."""
 
     ref: str
@@ -31,34 +29,7 @@ class EnvironmentChoice(_Strict):
     """For its `load_environment`."""
 
 
-class ModelChoice(_Strict):
-    """The model, or one seat's."""
-
-    name: str = "scripted:oracle"
-    """As the endpoint calls it, or ``scripted:POLICY``."""
-    base_url: str | None = None
-    """Of an OpenAI-compatible endpoint."""
-    api_key_env: str = "OPENAI_API_KEY"
-    """Name of the variable that holds the key; the key itself never stands in a file."""
-    engine: str | None = None
-    """``vllm``, ``sglang`` or ``llama.cpp``: ask for token ids in its way."""
-    requests_per_s: float | None = Field(default=None, gt=0)
-    tokens_per_s: float | None = Field(default=None, gt=0)
-    """Of prompts and completions together, on average."""
-    prompt_price: float | None = Field(default=None, ge=0)
-    """Money for a million prompt tokens, for the progress and the report; any currency."""
-    completion_price: float | None = Field(default=None, ge=0)
-    """Money for a million sampled tokens."""
-
-    def cost(self, usage: Usage) -> float | None:
-        """What these tokens cost; None where no price is known."""
-        if self.prompt_price is None and self.completion_price is None:
-            return None
-        prompt = usage.prompt_tokens * (self.prompt_price or 0.0)
-        return (prompt + usage.completion_tokens * (self.completion_price or 0.0)) / 1e6
-
-
-class SamplingChoice(_Strict):
+class SamplingChoice(Strict):
     """How to sample; what is missing is the engine's default."""
 
     temperature: float | None = Field(default=None, ge=0)
@@ -69,7 +40,7 @@ class SamplingChoice(_Strict):
     """Further fields of the request's body."""
 
 
-class RunChoice(_Strict):
+class RunChoice(Strict):
     """Which attempts, and how many at once."""
 
     split: str | None = None
@@ -92,7 +63,7 @@ class RunChoice(_Strict):
     """Whether trajectories hold the tasks' references."""
 
 
-class RunFile(_Strict):
+class RunFile(Strict):
     """A whole run. Every field has a default except the environments."""
 
     environments: list[EnvironmentChoice] = Field(min_length=1)
@@ -101,6 +72,19 @@ class RunFile(_Strict):
     """Models of further seats by name; `model` plays the rest."""
     sampling: SamplingChoice = SamplingChoice()
     run: RunChoice = RunChoice()
+
+    @model_validator(mode="after")
+    def _check_stops(self) -> Self:
+        choices = {"model": self.model} | {f"seats.{name}": c for name, c in self.seats.items()}
+        places = [place for place, choice in choices.items() if choice.api == "responses"]
+        if self.sampling.stop and places:
+            raise PydanticCustomError(
+                "strop_stop",
+                "the API of {places}, responses, takes no stop sequences: leave sampling.stop out,"
+                " or choose another api",
+                {"places": ", ".join(places)},
+            )
+        return self
 
     @classmethod
     def read(cls, path: Path, overrides: Iterable[str] = ()) -> Self:

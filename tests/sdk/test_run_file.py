@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from strop.errors import ConfigError
-from strop.run_file import ModelChoice, RunFile
+from strop.model_choice import ModelChoice
+from strop.run_file import RunFile
 from strop.types import Usage
 
 TEXT = """

@@ -6,6 +6,22 @@ from typing import Annotated, Any
 
 import typer
 
+from strop.cli.model_options import (
+    AffinityOption,
+    ApiOption,
+    BaseUrlOption,
+    BodyOption,
+    CaOption,
+    EngineOption,
+    HeaderOption,
+    KeyOption,
+    ModelOption,
+    ProxyOption,
+    StreamOption,
+    TokenizerOption,
+    TriesOption,
+    read_model_options,
+)
 from strop.cli.options import JsonOption, SetOption, examples, read_settings
 from strop.cli.output import print_fields, print_message, print_result
 from strop.cli.termination import terminated_cleanly
@@ -14,6 +30,7 @@ EXAMPLES = examples(
     "strop eval run math-env --model scripted:oracle -n 20",
     "strop eval run ada/math-env@0.1.0 --set size=5 --group-size 4 --out results/math",
     "strop eval run math-env --model my-model --base-url http://127.0.0.1:8000/v1",
+    "strop eval run math-env --model claude --base-url https://api.anthropic.com --api messages",
     "strop eval run --config run.toml run.seed=3 model.name=other",
 )
 
@@ -26,23 +43,6 @@ OverridesArgument = Annotated[
 ]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="A run file (TOML).")
-]
-ModelOption = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        help="scripted:oracle (the default), :mixed, :random, :constant, :empty, or its name.",
-    ),
-]
-BaseUrlOption = Annotated[
-    str | None, typer.Option("--base-url", metavar="URL", help="An OpenAI-compatible endpoint.")
-]
-KeyOption = Annotated[
-    str | None, typer.Option("--api-key-env", metavar="NAME", help="The variable with its key.")
-]
-EngineOption = Annotated[
-    str | None,
-    typer.Option("--engine", help="vllm, sglang or llama.cpp: keep the engine's token ids."),
 ]
 SplitOption = Annotated[
     str | None, typer.Option("--split", help="Which tasks; else eval, or the only split.")
@@ -86,14 +86,24 @@ ResumeOption = Annotated[
 
 
 def run(
+    context: typer.Context,
     *,
     reference: ReferenceArgument = None,
     overrides: OverridesArgument = None,
     config: ConfigOption = None,
     model: ModelOption = None,
     base_url: BaseUrlOption = None,
+    api: ApiOption = None,
     api_key_env: KeyOption = None,
     engine: EngineOption = None,
+    tokenizer: TokenizerOption = None,
+    stream: StreamOption = False,
+    header: HeaderOption = None,
+    body: BodyOption = None,
+    affinity_header: AffinityOption = None,
+    tries: TriesOption = None,
+    proxy: ProxyOption = None,
+    ca_file: CaOption = None,
     settings: SetOption = None,
     split: SplitOption = None,
     tasks: TasksOption = None,
@@ -111,33 +121,30 @@ def run(
     is_json: JsonOption = False,
 ) -> None:
     """Run a model on installed environments; nothing is ever installed."""
-    flags: dict[str, dict[str, Any]] = {
-        "model": {
-            "name": model,
-            "base_url": base_url,
-            "api_key_env": api_key_env,
-            "engine": engine,
-        },
-        "sampling": {"temperature": temperature, "max_tokens": max_tokens},
-        "run": {
-            "split": split,
-            "tasks": tasks,
-            "skip": skip,
-            "keys": task or None,
-            "group_size": group_size,
-            "concurrency": concurrency,
-            "seed": seed,
-            "out": None if out is None else str(out),
-            "fsync": fsync or None,
-            "references": False if no_references else None,
-        },
-    }
     if config is not None and reference is not None:
         # With a file, the first argument is an override like the others.
         overrides, reference = [reference, *(overrides or [])], None
+    # By their names, which are those of the tables' fields but for a few.
+    flags = _tables(context.params)
     chosen = _choose(config, reference, settings, overrides or [], flags)
     document = _make(chosen, is_resumed=resume)
     print_result(_flat(document), is_json=is_json, show=lambda: _show(document))
+
+
+def _tables(options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The tables of a run file that the options mean, by the command's parameters."""
+    run_names = ("split", "tasks", "skip", "group_size", "concurrency", "seed")
+    return {
+        "model": read_model_options(options),
+        "sampling": {name: options[name] for name in ("temperature", "max_tokens")},
+        "run": {
+            **{name: options[name] for name in run_names},
+            "keys": list(options["task"] or ()) or None,
+            "out": None if options["out"] is None else str(options["out"]),
+            "fsync": options["fsync"] or None,
+            "references": False if options["no_references"] else None,
+        },
+    }
 
 
 def _make(chosen: Any, *, is_resumed: bool) -> dict[str, Any]:
@@ -174,9 +181,19 @@ def _choose(
     for each in document["environments"]:
         each["settings"] = {**each.get("settings", {}), **read_settings(settings or ())}
     for table, values in flags.items():
-        given = {name: value for name, value in values.items() if value is not None}
-        document[table] = {**document.get(table, {}), **given}
+        document[table] = _put_over(document.get(table, {}), values)
     return RunFile.parse(document, overrides, where=str(config or reference))
+
+
+def _put_over(table: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """A table with the values that were given, and in its tables those of theirs."""
+    merged = dict(table)
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            value = _put_over(merged.get(name, {}), value)
+        if value is not None:
+            merged[name] = value
+    return merged
 
 
 def _flat(document: Mapping[str, Any]) -> dict[str, Any]:

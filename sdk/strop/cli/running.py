@@ -1,21 +1,20 @@
 """Make the run that flags or a file describe (step: rollout)."""
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from strop.cli.output import print_message
+from strop.cli.run_models import open_models
 from strop.cli.run_progress import RunProgress
 
 if TYPE_CHECKING:
     from strop.environment import Environment
     from strop.evaluation import Report
-    from strop.run_file import ModelChoice, RunFile
+    from strop.run_file import RunFile
     from strop.runner import RunPlan
     from strop.types import Model
 
-SCRIPTED = "scripted:"
 RUN_NAME = "run.json"
 REPORT_NAME = "report.json"
 
@@ -29,7 +28,7 @@ def make_run(run: "RunFile", *, is_resumed: bool) -> dict[str, Any]:
     from strop.evaluation import TRAJECTORIES_NAME
 
     environment = open_environment(run)
-    models = _open_models(run, environment)
+    models = open_models(run, environment)
     out = None if run.run.out is None else Path(run.run.out)
     record = _describe(run, environment)
     if out is not None:
@@ -62,42 +61,6 @@ def open_environment(run: "RunFile") -> "Environment":
         named = {str(number): environment for number, environment in enumerate(loaded)}
     weights = [choice.weight for choice in run.environments]
     return Mixture(named, dict(zip(named, weights, strict=True)), seed=run.run.seed)
-
-
-def open_model(choice: "ModelChoice", environment: "Environment") -> "Model":
-    """A scripted policy, or a client of an endpoint.
-
-    Raises:
-        ConfigError: Nothing says where the model is.
-    """
-    from strop.errors import ConfigError
-    from strop.models.budget import PacedModel
-    from strop.models.openai import OpenAIModel
-    from strop.testing import POLICIES, scripted_policy
-
-    name, base_url = choice.name, choice.base_url
-    policy = name.removeprefix(SCRIPTED)
-    if name.startswith(SCRIPTED) or (base_url is None and policy in POLICIES):
-        return scripted_policy(policy, environment)
-    if base_url is None and name.startswith(("http://", "https://")):
-        base_url, _, name = name.rpartition("/")
-    if base_url is None:
-        known = ", ".join(SCRIPTED + policy for policy in POLICIES)
-        raise ConfigError(f"Where is the model {name}? Give --base-url URL, or one of {known}.")
-    engine: Any = choice.engine
-    key = os.environ.get(choice.api_key_env)
-    model = OpenAIModel(name, base_url, api_key=key, engine=engine)
-    if choice.requests_per_s is None and choice.tokens_per_s is None:
-        return model
-    return PacedModel(model, requests_per_s=choice.requests_per_s, tokens_per_s=choice.tokens_per_s)
-
-
-def _open_models(run: "RunFile", environment: "Environment") -> "dict[str, Model]":
-    """By seat; the empty name plays every seat that has none of its own."""
-    models = {"": open_model(run.model, environment)}
-    for seat, choice in run.seats.items():
-        models[seat] = open_model(choice, environment)
-    return models
 
 
 def _evaluate(
@@ -204,12 +167,18 @@ def _decisive(record: dict[str, Any]) -> dict[str, Any]:
     return {
         "environment": json.loads(json.dumps(chosen)),
         "digest": [each["digest"] for each in record["environments"]],
-        "model": run["model"]["name"],
+        "model": _asked(run["model"]),
+        "model of a seat": {seat: _asked(choice) for seat, choice in run["seats"].items()},
         "sampling": run["sampling"],
         "seed": run["run"]["seed"],
         "split": run["run"]["split"],
         "group size": run["run"]["group_size"],
     }
+
+
+def _asked(choice: dict[str, Any]) -> list[Any]:
+    """What decides what a model says; records of earlier versions lack some of it."""
+    return [choice["name"], choice.get("api", "chat"), choice.get("body", {})]
 
 
 def _write(path: Path, document: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from strop.models.endpoint_model import EndpointModel, completed
 from strop.models.openai import root_of
 from strop.models.part import encode_anthropic_part
 from strop.models.reply.tokens import count_of
-from strop.types import JSON, Completion, Message, Sampling, ToolCall, ToolSpec, Usage
+from strop.types import JSON, Completion, Message, Role, Sampling, ToolCall, ToolSpec, Usage
 
 _READ = frozenset({"type", "role", "model", "content", "stop_reason", "usage"})
 
@@ -58,7 +58,7 @@ class AnthropicModel(EndpointModel):
             ModelError: As `strop.errors` says, after the retries that the policy allows.
         """
         fields = _encode(messages, tools) | _encode_sampling(sampling)
-        return await self._call(fields, read_reply)
+        return await self._call(fields, read_reply, sampling.seed)
 
 
 def read_reply(reply: Reply) -> Completion:
@@ -153,16 +153,20 @@ def _encode(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> dict[str,
     if system:
         body["system"] = system
     turns: list[dict[str, Any]] = []
+    said_last: Role = "system"
     for message in messages:
         if message.role == "system":
             continue
         role = "assistant" if message.role == "assistant" else "user"
         blocks = _encode_blocks(message)
-        # Roles must take turns: the answers to parallel calls are one message.
-        if turns and turns[-1]["role"] == role:
+        # The answers to parallel calls are one message. What else is said after them is another,
+        # which Anthropic joins to it by itself: llama.cpp would put it in front of the answers.
+        is_after_answers = said_last == "tool" and message.role != "tool"
+        if turns and turns[-1]["role"] == role and not is_after_answers:
             turns[-1]["content"] += blocks
         elif blocks:
             turns.append({"role": role, "content": blocks})
+        said_last = message.role
     body["messages"] = list(turns)
     if tools:
         body["tools"] = [

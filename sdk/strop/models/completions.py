@@ -98,7 +98,8 @@ class CompletionsModel:
         def read(reply: Reply) -> Completion:
             return self._read(reply, sent, tools)
 
-        return await self._endpoint.call(body, read, ChatFold if self._is_streaming else None)
+        fold = ChatFold if self._is_streaming else None
+        return await self._endpoint.call(body, read, fold, seed=sampling.seed)
 
     def _read(self, reply: Reply, sent: array[int], tools: Sequence[ToolSpec]) -> Completion:
         choice = first_choice(reply)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
+import ssl
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypedDict
 
 from strop.errors import ModelReplyError
 from strop.models.fault import embedded_refusal, read_document, refusal
-from strop.models.http import HttpPool, Limits, Request, Response, Url
+from strop.models.http import HttpPool, Limits, Proxies, Request, Response, Url
 from strop.models.http.decoding import ACCEPTED
 from strop.models.http.events import EventReader
 from strop.models.retry import RetryPolicy, call_with_retries
@@ -32,11 +33,19 @@ class Connecting(TypedDict, total=False):
 
     api_key: str | None
     headers: Mapping[str, str]
-    """Sent with every request, such as an affinity header."""
+    """Sent with every request."""
+    affinity_header: str
+    """Name of a header that is the same for all calls with one `Sampling.seed`, and so for the
+    turns of an attempt: a router that goes by it keeps them at one replica, and at its cache."""
     limits: Limits
     retry: RetryPolicy
+    proxies: Proxies
+    """Instead of those of the environment's variables."""
+    tls: ssl.SSLContext
+    """Instead of one that trusts the machine's authorities."""
     pool: HttpPool
-    """Shared with other clients, and then closed by whoever made it."""
+    """Shared with other clients, and then closed by whoever made it; with limits, proxies and
+    TLS of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +78,19 @@ class Endpoint:
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
+        affinity_header: str | None = None,
         limits: Limits | None = None,
         retry: RetryPolicy | None = None,
+        proxies: Proxies | None = None,
+        tls: ssl.SSLContext | None = None,
         pool: HttpPool | None = None,
     ) -> None:
         self.url = Url.parse(url)
         self.where = f"POST {self.url}"
         self.retry = retry or RetryPolicy()
         self._is_owner = pool is None
-        self._pool = pool or HttpPool(limits)
+        self._pool = pool or HttpPool(limits, proxies=proxies, tls=tls)
+        self._affinity_header = affinity_header
         self._headers: tuple[tuple[str, str], ...] = (
             ("content-type", "application/json"),
             ("accept-encoding", ACCEPTED),
@@ -100,20 +113,24 @@ class Endpoint:
         body: Mapping[str, JSON],
         parse: Callable[[Reply], Completion],
         fold: Callable[[], Fold] | None = None,
+        *,
+        seed: int | None = None,
     ) -> Completion:
         """Send `body` until a reply comes that `parse` takes, as the retry policy allows.
 
-        With `fold` the reply is a stream.
+        With `fold` the reply is a stream. `seed` is the sampling's, for the affinity header.
 
         Raises:
             ModelError: As `strop.errors` says.
         """
         content = json.dumps(body).encode()
-        key = secrets.token_hex(16)
+        headers = (*self._headers, (CALL_HEADER, secrets.token_hex(16)))
+        if self._affinity_header is not None and seed is not None:
+            headers += ((self._affinity_header.lower(), f"{seed:016x}"),)
 
         async def try_once(try_index: int) -> Completion:
-            marks = ((CALL_HEADER, key), (TRY_HEADER, str(try_index)))
-            request = Request("POST", self.url, self._headers + marks, content)
+            mark = (TRY_HEADER, str(try_index))
+            request = Request("POST", self.url, (*headers, mark), content)
             try:
                 if fold is None:
                     return parse(await self._whole(request))

@@ -34,12 +34,12 @@ class EndpointModel:
         await self._endpoint.close()
 
     async def _call(
-        self, fields: Mapping[str, JSON], read: Callable[[Reply], Completion]
+        self, fields: Mapping[str, JSON], read: Callable[[Reply], Completion], seed: int | None
     ) -> Completion:
         body = {**self._fixed, **fields}
-        if self._fold is None:
-            return await self._endpoint.call(body, read)
-        return await self._endpoint.call({**body, "stream": True}, read, self._fold)
+        if self._fold is not None:
+            body["stream"] = True
+        return await self._endpoint.call(body, read, self._fold, seed=seed)
 
 
 def completed(

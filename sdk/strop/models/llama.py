@@ -12,7 +12,7 @@ from strop.types import JSON, Completion
 
 
 async def complete_with_prompt_ids(
-    endpoint: Endpoint, base_url: str, body: Mapping[str, JSON]
+    endpoint: Endpoint, base_url: str, body: Mapping[str, JSON], seed: int | None
 ) -> Completion:
     """Complete, then have the engine tell the ids of the very text that it was prompted with.
 
@@ -29,7 +29,7 @@ async def complete_with_prompt_ids(
         prompts.append(prompt if isinstance(prompt, str) else "")
         return read_chat(reply)
 
-    completion = await endpoint.call(body, read)
+    completion = await endpoint.call(body, read, seed=seed)
     if not prompts[-1] or completion.usage is None or completion.prompt_token_ids is not None:
         return completion
     url = f"{base_url.removesuffix('/v1')}/tokenize"

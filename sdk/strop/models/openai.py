@@ -125,8 +125,11 @@ class OpenAIModel:
         """
         body = self._encode(messages, tools, sampling)
         if self._engine == "llama.cpp":
-            return await complete_with_prompt_ids(self._endpoint, self._base_url, body)
-        return await self._endpoint.call(body, read_chat, ChatFold if self._is_streaming else None)
+            return await complete_with_prompt_ids(
+                self._endpoint, self._base_url, body, sampling.seed
+            )
+        fold = ChatFold if self._is_streaming else None
+        return await self._endpoint.call(body, read_chat, fold, seed=sampling.seed)
 
     async def close(self) -> None:
         """Close the connections, unless their pool came from outside."""

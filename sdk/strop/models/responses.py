@@ -55,11 +55,21 @@ class ResponsesModel(EndpointModel):
         fields: dict[str, JSON] = {"input": items}
         if tools:
             fields["tools"] = [_encode_tool(tool) for tool in tools]
-        return await self._call(fields | _encode_sampling(sampling), read_reply)
+        fields |= _encode_sampling(sampling)
+        limit = (self._fixed | fields).get("max_output_tokens")
+
+        def read(reply: Reply) -> Completion:
+            return read_reply(reply, limit if isinstance(limit, int) else None)
+
+        return await self._call(fields, read, sampling.seed)
 
 
-def read_reply(reply: Reply) -> Completion:
+def read_reply(reply: Reply, limit: int | None = None) -> Completion:
     """The completion in a reply.
+
+    Args:
+        reply: The whole of it.
+        limit: How many tokens were allowed, for servers that do not tell what was cut.
 
     Raises:
         ModelReplyError: There is none.
@@ -70,7 +80,13 @@ def read_reply(reply: Reply) -> Completion:
         raise ModelReplyError(f"{reply.where} sent no output: {output!r}")
     message = _read_output([item for item in output if isinstance(item, dict)])
     usage = read_usage(document.get("usage"))
-    return completed(reply, message, usage, ("status", _finish_name(document)), _READ)
+    finish = _finish_name(document)
+    # llama.cpp calls everything completed. What has all the tokens that it may have was cut, or,
+    # far less likely, ended at that very token.
+    is_told = "incomplete_details" in document
+    if finish == "stop" and not is_told and usage is not None and limit is not None:
+        finish = "length" if usage.completion_tokens >= limit else finish
+    return completed(reply, message, usage, ("status", finish), _READ)
 
 
 class ResponseFold:
@@ -142,7 +158,11 @@ def _encode_message(message: Message) -> list[JSON]:
             }
         ]
     items: list[JSON] = []
-    if message.content:
+    if message.role == "assistant" and isinstance(message.content, str) and message.content:
+        # In the form in which it was said: llama.cpp reads no other.
+        said: JSON = {"type": "output_text", "text": message.content}
+        items.append({"type": "message", "role": "assistant", "content": [said]})
+    elif message.content:
         items.append({"role": message.role, "content": content})
     for call in message.tool_calls:
         items.append(

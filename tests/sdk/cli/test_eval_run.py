@@ -15,42 +15,6 @@ import pytest
 from strop.trajectory_file import TrajectoryReader, read_trajectories
 from tests.sdk.cli.command import STROP, on_terminal, strop
 
-CODE = """
-    from strop import Environment, Task, TaskSet, reward
-
-    @reward(range=(0, 1), inline=True)
-    def {reward}(trajectory):
-        return float(trajectory.text == trajectory.task.reference)
-
-    def load_environment(size: int = 3):
-        def make(index, rng):
-            text = "".join(rng.choices("abc", k=size))
-            return Task(str(index), text, text[::-1])
-
-        return Environment(
-            tasks={{"train": TaskSet.generate(make), "eval": TaskSet.generate(make, 20)}},
-            rewards=[{reward}],
-            oracle=lambda task: task.reference,
-        )
-"""
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder on the import path with two environments, as an installer leaves them."""
-    folder = tmp_path / "site"
-    for name in ("first", "second"):
-        info = folder / f"{name}_env-0.1.0.dist-info"
-        info.mkdir(parents=True)
-        code = textwrap.dedent(CODE.format(reward=f"is_{name}"))
-        (folder / f"{name}_env.py").write_text(code)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-env\nVersion: 0.1.0\n")
-        point = f"[strop.environments]\n{name}-env = {name}_env:load_environment\n"
-        (info / "entry_points.txt").write_text(point)
-        (info / "RECORD").write_text("")
-    monkeypatch.setenv("PYTHONPATH", str(folder))
-    return folder
-
 
 def run_file(folder: Path, **run: Any) -> Path:
     lines = [f"{name} = {json.dumps(value)}" for name, value in run.items()]

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from strop import OpenAIModel, run_sync
-from strop.cli.running import _check_same, _Seats, open_model
+from strop.cli.run_models import open_model
+from strop.cli.running import _check_same, _Seats
 from strop.errors import ConfigError, SettingsError
+from strop.model_choice import ModelChoice
 from strop.models.budget import PacedModel
-from strop.run_file import ModelChoice, RunFile
+from strop.run_file import RunFile
 from tests.sdk.trajectories import a_single_turn_environment
 
 ENVIRONMENT = a_single_turn_environment(oracle=lambda task: task.reference)
@@ -112,6 +114,34 @@ def test_another_digest_or_settings_are_another_run(tmp_path: Path) -> None:
         _check_same(path, rebuilt)
     with pytest.raises(ConfigError, match="another environment"):
         _check_same(path, reset)
+
+
+@pytest.mark.parametrize(
+    ("table", "changes", "named"),
+    [
+        ("model", {"api": "messages"}, "another model"),
+        ("model", {"body": {"top_k": 3}}, "another model"),
+        ("seats", {"user": {"name": "scripted:random"}}, "another model of a seat"),
+    ],
+)
+def test_what_is_asked_otherwise_is_another_run(
+    tmp_path: Path, table: str, changes: dict[str, Any], named: str
+) -> None:
+    path = kept(tmp_path, record())
+    other = record()
+    document = {**other["run"], table: {**other["run"][table], **changes}}
+    other["run"] = RunFile.parse(document).to_json()
+
+    with pytest.raises(ConfigError, match=named):
+        _check_same(path, other)
+
+
+def test_a_record_of_an_earlier_version_is_the_same_run(tmp_path: Path) -> None:
+    earlier = record()
+    for name in ("api", "body"):
+        del earlier["run"]["model"][name]
+
+    _check_same(kept(tmp_path, earlier), record())
 
 
 def test_another_selector_of_the_same_environment_is_the_same_run(tmp_path: Path) -> None:

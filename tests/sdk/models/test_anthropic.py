@@ -54,14 +54,8 @@ async def test_a_conversation_is_sent_in_turns(server: ModelServer, connect: Con
                     {"type": "tool_use", "id": "b", "name": "move", "input": {"to": "up"}},
                 ],
             },
-            {
-                "role": "user",
-                "content": [
-                    result("a", "a wall"),
-                    result("b", "moved"),
-                    {"type": "text", "text": "and?"},
-                ],
-            },
+            {"role": "user", "content": [result("a", "a wall"), result("b", "moved")]},
+            {"role": "user", "content": [{"type": "text", "text": "and?"}]},
         ],
         "tools": [{"name": "move", "description": "Move.", "input_schema": {"type": "object"}}],
         "temperature": 0.5,

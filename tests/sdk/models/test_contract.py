@@ -335,6 +335,21 @@ async def test_the_key_is_sent_and_never_shown(
 
 
 @every_client
+async def test_the_calls_of_an_attempt_share_a_header_that_no_other_attempt_has(
+    server: ModelServer, connect: Connect, dialect: str, streams: bool
+) -> None:
+    server.faults.append(Fault(status=503))
+    model = connect(dialect, is_streaming=streams, affinity_header="X-Session")
+    messages, tools, _ = ask()
+
+    for seed in (2**64 - 1, 2**64 - 1, 7, None):
+        await model.complete(messages, tools, Sampling(seed=seed))
+
+    sent = [call.headers.get("x-session") for call in server.calls]
+    assert sent == ["f" * 16] * 3 + [f"{7:016x}", None]
+
+
+@every_client
 async def test_a_closed_model_refuses_further_calls(
     connect: Connect, dialect: str, streams: bool
 ) -> None:

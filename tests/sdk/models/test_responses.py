@@ -46,7 +46,11 @@ async def test_a_conversation_is_sent_as_items(server: ModelServer, connect: Con
                     {"type": "input_image", "image_url": "https://there.test/a"},
                 ],
             },
-            {"role": "assistant", "content": "Going."},
+            {
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": "Going."}],
+            },
             {"type": "function_call", "call_id": "a", "name": "move", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "a", "output": "a wall"},
         ],
@@ -97,6 +101,26 @@ def test_every_status_has_an_outcome(document: dict[str, Any], outcome: str) -> 
     assert outcome_of(completion) == outcome
     is_unknown = document.get("status") == "brand new"
     assert completion.raw.get("status") == ("brand new" if is_unknown else None)
+
+
+@pytest.mark.parametrize(
+    ("told", "count", "limit", "outcome"),
+    [
+        ({}, 8, 8, "truncated"),
+        ({}, 7, 8, "answer"),
+        ({}, 8, None, "answer"),
+        ({"incomplete_details": None}, 8, 8, "answer"),
+    ],
+)
+def test_a_server_that_tells_of_no_cut_is_held_to_its_count(
+    told: dict[str, Any], count: int, limit: int | None, outcome: str
+) -> None:
+    usage = {"input_tokens": 3, "output_tokens": count}
+    document = {"output": [TEXT], "status": "completed", "usage": usage, **told}
+
+    completion = read_reply(Reply(document, 0.1, "POST http://model.test/v1/responses"), limit)
+
+    assert outcome_of(completion) == outcome
 
 
 def test_reasoning_and_refusals_are_read() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from strop.models.local import KNOWN, LocalServer, fetch_weights
 from tests.sdk.models.local.recording import Recording
+from tests.sdk.models.renderer.templates import HERMES
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +22,13 @@ def weights() -> Path:
 def engine(weights: Path) -> Iterator[LocalServer]:
     # Two threads would wait for each other wherever other tests take the processors.
     with LocalServer(weights, "smollm2", threads=1) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def calling(weights: Path) -> Iterator[LocalServer]:
+    """The engine with a template of a model that calls tools, and one slot."""
+    with LocalServer(weights, "smollm2", slots=1, threads=1, template=HERMES) as server:
         yield server
 
 

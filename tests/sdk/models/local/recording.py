@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -19,6 +21,10 @@ class Exchange:
     path: str
     request: dict[str, Any]
     reply: dict[str, Any]
+    """Empty where it was streamed."""
+    events: list[dict[str, Any]] = field(default_factory=list)
+    """Of a stream, in order."""
+    status: int = 200
 
 
 @dataclass
@@ -37,9 +43,9 @@ class Recording:
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
-                reply = recording._forward(self.path, body)
-                self.send_response(200)
-                self.send_header("content-type", "application/json")
+                status, kind, reply = recording._forward(self.path, body)
+                self.send_response(status)
+                self.send_header("content-type", kind)
                 self.send_header("content-length", str(len(reply)))
                 self.end_headers()
                 self.wfile.write(reply)
@@ -70,17 +76,30 @@ class Recording:
 
     def ask(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Ask the engine itself; nothing is kept."""
-        reply: dict[str, Any] = json.loads(self._post(path, json.dumps(body).encode()))
-        return reply
+        _, _, reply = self._post(path, json.dumps(body).encode())
+        document: dict[str, Any] = json.loads(reply)
+        return document
 
-    def _forward(self, path: str, body: bytes) -> bytes:
-        reply = self._post(path, body)
-        self.exchanges.append(Exchange(path, json.loads(body), json.loads(reply)))
-        return reply
+    def _forward(self, path: str, body: bytes) -> tuple[int, str, bytes]:
+        status, kind, reply = self._post(path, body)
+        is_stream = kind.startswith("text/event-stream")
+        events = list(_events(reply)) if is_stream else []
+        document = {} if is_stream else json.loads(reply)
+        self.exchanges.append(Exchange(path, json.loads(body), document, events, status))
+        return status, kind, reply
 
-    def _post(self, path: str, body: bytes) -> bytes:
+    def _post(self, path: str, body: bytes) -> tuple[int, str, bytes]:
         url = self.target.removesuffix("/v1") + path
         request = urllib.request.Request(url, body, {"content-type": "application/json"})
-        with _DIRECT.open(request, timeout=600) as reply:
-            found: bytes = reply.read()
-            return found
+        try:
+            with _DIRECT.open(request, timeout=600) as reply:
+                return reply.status, reply.headers["content-type"], reply.read()
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code, refused.headers["content-type"], refused.read()
+
+
+def _events(stream: bytes) -> Iterator[dict[str, Any]]:
+    for line in stream.decode().split("\n"):
+        if line.startswith("data: {"):
+            yield json.loads(line.removeprefix("data: "))

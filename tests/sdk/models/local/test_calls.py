@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,6 @@ PARAMETERS: dict[str, Any] = {
     "required": ["direction", "count"],
 }
 MOVE = ToolSpec("move", "Move some squares.", PARAMETERS)
-
-
-@pytest.fixture(scope="module")
-def calling(weights: Path) -> Iterator[LocalServer]:
-    """The engine with a template of a model that calls tools."""
-    with LocalServer(weights, "smollm2", slots=1, threads=1, template=HERMES) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")
