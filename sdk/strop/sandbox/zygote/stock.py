@@ -64,7 +64,8 @@ class Prepared:
     def measure(self, limit_bytes: int, ledger: meter.Ledger) -> meter.Usage:
         """Add up what all in it use."""
         pids = [self.pid, *meter.pids_below(self.pid), *meter.pids_below(self.first)]
-        return meter.measure(pids, limit_bytes, ledger)
+        # An orphan that changes its parent meanwhile is found twice.
+        return meter.measure(list(dict.fromkeys(pids)), limit_bytes, ledger)
 
     def reap(self) -> tuple[int, resource.struct_rusage]:
         """Wait for the process that code runs in; how it ended, and what it used."""
