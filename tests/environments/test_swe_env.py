@@ -58,7 +58,7 @@ def test_every_row_of_swe_bench_becomes_a_task_or_stands_in_the_readme(
     load: Load, data_folder: Find, agent: str
 ) -> None:
     folder = data_folder("swe_bench_rows")
-    environment = load("swe_env", agent, source="rows", path=str(folder))
+    environment = load("swe_env", agent=agent, source="rows", path=str(folder))
     tasks = [task for tasks in environment.tasks.values() for task in tasks]
     rows = [row for file in folder.glob("*.json") for row in json.loads(file.read_text())]
     assert len(rows) == 15
