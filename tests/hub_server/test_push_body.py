@@ -13,6 +13,7 @@ from tests.factories import AnUpload, an_upload
 from tests.hub_server.checking import blob_count, check_whole, uploads_under_way
 from tests.hub_server.running_hub import RunningHub, run_hub
 from tests.hub_server.test_push import assert_refused
+from tests.waiting import wait_until
 
 BOUNDARY = b"cut-here"
 FORM_TYPE = f"multipart/form-data; boundary={BOUNDARY.decode()}"
@@ -211,7 +212,7 @@ def peak_memory_bytes(hub: RunningHub) -> int:
 
 def connect(hub: RunningHub) -> socket.socket:
     url = httpx.URL(hub.url)
-    return socket.create_connection((url.host, url.port), timeout=10)
+    return socket.create_connection((url.host, url.port), timeout=60)
 
 
 def request_head(owner: str, token: str, length: int) -> bytes:
@@ -220,10 +221,3 @@ def request_head(owner: str, token: str, length: int) -> bytes:
         f"Authorization: Bearer {token}\r\nContent-Type: {FORM_TYPE}\r\n"
         f"Content-Length: {length}\r\n\r\n"
     ).encode()
-
-
-def wait_until(is_so: Callable[[], bool], timeout_s: float = 5) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.02)
