@@ -1,8 +1,10 @@
-"""Memory of long and of wide runs: ``python -m tests.benchmarks.memory [--json]``.
+"""Memory of long and of wide runs: ``python -m tests.benchmarks.memory [--json] [--peers]``.
 
 ``rss_slope_kb_per_1000``: how the resident set grows per 1,000 rollouts, between the
 10,000th and the 100,000th of one run over an endless task set, trajectories on disk.
 ``rss_mb_20000_in_flight``: the resident set with 20,000 rollouts waiting for their model.
+With ``--peers`` the same of others, in runs that they finish in bearable time: the growth is
+that of the peak between runs of 2,000 and 6,000 rollouts, the width 2,000. Ours is measured so too.
 """
 
 import argparse
@@ -18,10 +20,14 @@ from pathlib import Path
 
 import strop
 from strop.types import Completion, Message, Sampling, ToolSpec
+from tests.benchmarks.peers import ROLLOUT, ask
 
 ROLLOUT_COUNT = 100_000
 WARM_COUNT = 10_000
 IN_FLIGHT_COUNT = 20_000
+PEER_COUNTS = (2_000, 6_000)
+PEER_IN_FLIGHT_COUNT = 2_000
+CONCURRENCY = 256
 
 
 def _make_task(index: int, rng: object) -> strop.Task:
@@ -58,7 +64,7 @@ def long_run(rollout_count: int, warm_count: int) -> float:
             marks.append((made, _rss_kb()))
 
     with tempfile.TemporaryDirectory() as folder:
-        plan = strop.RunPlan(task_count=rollout_count, concurrency=256)
+        plan = strop.RunPlan(task_count=rollout_count, concurrency=CONCURRENCY)
         report = asyncio.run(
             strop.evaluate(
                 _environment(),
@@ -134,15 +140,68 @@ def measure(
     return result
 
 
+def measure_peers() -> dict[str, float]:
+    """The smaller runs of peers and, first, of ours; prints each."""
+    few, many = PEER_COUNTS
+    print(f"growth of the peak from {few} to {many} rollouts, KB per 1,000; MB with", end=" ")
+    print(f"{PEER_IN_FLIGHT_COUNT} in flight:", flush=True)
+    result = {}
+    peers = {key.removesuffix("_cpu_ms"): peer for key, peer in ROLLOUT.items()}
+    for name, peer in {"ours": None, **peers}.items():
+        figures = _smaller_runs(peer)
+        if figures is None:
+            continue
+        slope_kb, wide_mb = figures
+        print(f"  {name:18} {slope_kb:8.1f} KB  {wide_mb:8.1f} MB", flush=True)
+        result[f"{name}_rss_slope_kb_per_1000"] = slope_kb
+        result[f"{name}_rss_mb_{PEER_IN_FLIGHT_COUNT}_in_flight"] = wide_mb
+    return result
+
+
+def _smaller_runs(peer: tuple[str, str] | None) -> tuple[float, float] | None:
+    """Growth per 1,000 rollouts in KB, and width in MB; None where a peer cannot be driven."""
+    few, many = PEER_COUNTS
+    peaks = []
+    for count, concurrency, kind in (
+        (few, CONCURRENCY, "long"),
+        (many, CONCURRENCY, "long"),
+        (PEER_IN_FLIGHT_COUNT, PEER_IN_FLIGHT_COUNT, "together"),
+    ):
+        if peer is None:
+            told: dict[str, float] | None = _own_peak(count, kind)
+        else:
+            told = ask(*peer, str(count), str(concurrency), kind)
+        if told is None:
+            return None
+        peaks.append(told["peak_rss_kb"])
+    slope_kb = (peaks[1] - peaks[0]) / (many - few) * 1_000
+    return round(slope_kb, 1), round(peaks[2] / 1_024, 1)
+
+
+def _own_peak(count: int, kind: str) -> dict[str, float]:
+    call = f"wide_run({count})" if kind == "together" else f"long_run({count}, {count // 2})"
+    code = (
+        "import resource; from tests.benchmarks.memory import *; "
+        f"{call}; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True
+    )
+    return {"peak_rss_kb": float(done.stdout)}
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--peers", action="store_true", help="install and measure the peers too")
     arguments = parser.parse_args()
     started = time.perf_counter()
     result = measure()
     print(f"growth over {ROLLOUT_COUNT} rollouts  {result['rss_slope_kb_per_1000']} KB per 1,000")
     print(f"{IN_FLIGHT_COUNT} in flight               {result['rss_mb_20000_in_flight']} MB")
+    if arguments.peers:
+        result |= measure_peers()
     print(f"wall time: {time.perf_counter() - started:.1f} s")
     if arguments.json:
         print(json.dumps(result))

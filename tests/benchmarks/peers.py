@@ -59,19 +59,25 @@ def measure_peers(peers: Peers, *arguments: str) -> dict[str, float]:
     print(f"the same through peers, ms CPU each, median of {ROUNDS}:", flush=True)
     result = {}
     for key, (requirement, script) in peers.items():
-        command = [str(python_with(requirement)), str(_SCRIPTS / script), *arguments]
         rounds = []
         for _ in range(ROUNDS):
-            try:
-                done = subprocess.run(
-                    command, capture_output=True, text=True, check=True, timeout=_LIMIT_S
-                )
-            except subprocess.SubprocessError as error:
-                said = getattr(error, "stderr", None) or str(error)
-                print(f"  {requirement} cannot be driven: {said.strip().splitlines()[-1]}")
+            if (told := ask(requirement, script, *arguments)) is None:
                 break
-            rounds.append(json.loads(done.stdout.splitlines()[-1])["cpu_ms"])
+            rounds.append(told["cpu_ms"])
         else:
             result[key] = round(statistics.median(rounds), 4)
             print(f"  {key:28} {result[key]:8.4f}", flush=True)
     return result
+
+
+def ask(requirement: str, script: str, *arguments: str) -> dict[str, float] | None:
+    """What a script says at its end; None, with the cause printed, where it cannot be driven."""
+    command = [str(python_with(requirement)), str(_SCRIPTS / script), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LIMIT_S)
+    except subprocess.SubprocessError as error:
+        said = getattr(error, "stderr", None) or str(error)
+        print(f"  {requirement} cannot be driven: {said.strip().splitlines()[-1]}", flush=True)
+        return None
+    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return told

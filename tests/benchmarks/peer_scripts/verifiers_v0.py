@@ -1,4 +1,7 @@
-"""A trivial single turn through `verifiers` (v0 API): COUNT, CONCURRENCY; prints ms CPU each."""
+"""A trivial single turn through `verifiers` (v0 API): COUNT, CONCURRENCY [together | long].
+
+Prints ms CPU each, and the peak of the resident set.
+"""
 
 import asyncio
 import json
@@ -9,10 +12,13 @@ from pathlib import Path
 
 import verifiers as vf
 from datasets import Dataset
+from memory import Gate, peak_rss_kb
 from verifiers.clients.client import Client
 from verifiers.types import Response, ResponseMessage
 
 COUNT, CONCURRENCY = int(sys.argv[1]), int(sys.argv[2])
+ROUNDS = ("warm", "measured") if len(sys.argv) == 3 else ("measured",)
+GATE = Gate(COUNT)
 
 
 def text_of(message):
@@ -36,6 +42,7 @@ class Reverser(Client):
         return messages, {}
 
     async def get_native_response(self, prompt, model, sampling_args, tools=None, **more):
+        await GATE.wait()
         return prompt
 
     async def raise_from_native_response(self, response):
@@ -56,14 +63,14 @@ def exact(completion, answer, **more):
 
 
 async def main():
-    """Run twice; the first fills the caches."""
+    """Run; where time is measured, the first of two fills the caches."""
     rows = [{"question": f"Reverse: {n}", "answer": str(n)[::-1]} for n in range(COUNT)]
     tasks = Dataset.from_list(rows)
     environment = vf.SingleTurnEnv(
         dataset=tasks, eval_dataset=tasks, rubric=vf.Rubric(funcs=[exact])
     )
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("warm", "measured"):
+        for name in ROUNDS:
             started = time.process_time()
             results = await environment.evaluate(
                 Reverser(),
@@ -77,7 +84,7 @@ async def main():
     rewards = [output["reward"] for output in results["outputs"]]
     if len(rewards) != COUNT or set(rewards) != {1.0}:
         raise SystemExit("wrong results")
-    print(json.dumps({"cpu_ms": used_s / COUNT * 1_000}))
+    print(json.dumps({"cpu_ms": used_s / COUNT * 1_000, "peak_rss_kb": peak_rss_kb()}))
 
 
 asyncio.run(main())

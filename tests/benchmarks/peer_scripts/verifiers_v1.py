@@ -1,4 +1,6 @@
-"""A trivial single turn through `verifiers` (v1 API): COUNT, CONCURRENCY; prints ms CPU each.
+"""A trivial single turn through `verifiers` (v1 API): COUNT, CONCURRENCY [together | long].
+
+Prints ms CPU each, and the peak of the resident set.
 
 Its harness and its model run in this process, so that no program is started for a rollout; the
 call still goes through its interception server, which is the only way that its trace is filled.
@@ -14,6 +16,7 @@ from types import ModuleType
 
 import aiohttp
 import verifiers.v1 as vf
+from memory import Gate, allow_connections, peak_rss_kb
 from verifiers.v1.cli.eval.runner import run_eval
 from verifiers.v1.clients import EvalClientConfig
 from verifiers.v1.configs.cli.eval import EvalConfig
@@ -21,12 +24,14 @@ from verifiers.v1.interception import server as interception
 
 COUNT, CONCURRENCY = int(sys.argv[1]), int(sys.argv[2])
 PEER = "reverse_peer"
+GATE = Gate(COUNT)
 
 
 class Reverser(vf.Client):
     """A model without latency."""
 
     async def get_response(self, dialect, body, sampling, **more):
+        await GATE.wait()
         answer = body["messages"][-1]["content"].removeprefix("Reverse: ")[::-1]
         raw = {
             "id": "x",
@@ -124,9 +129,10 @@ async def measure(folder: Path) -> float:
 def main() -> None:
     """Run once: its start is a small part."""
     plug_in()
+    allow_connections()
     with tempfile.TemporaryDirectory() as folder:
         used_s = asyncio.run(measure(Path(folder)))
-    print(json.dumps({"cpu_ms": used_s / COUNT * 1_000}))
+    print(json.dumps({"cpu_ms": used_s / COUNT * 1_000, "peak_rss_kb": peak_rss_kb()}))
 
 
 if __name__ == "__main__":
