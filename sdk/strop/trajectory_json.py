@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from strop.attempt import Attempt
 from strop.blob_folder import BlobFolder
 from strop.canonical import telling_what_is_unwritable
-from strop.errors import TrajectoryFileError
+from strop.errors import TrajectoryFileError, UnwritableError
 from strop.message_json import message_from_json, message_to_json
 from strop.task import Task
 from strop.trajectory import (
@@ -46,12 +46,32 @@ def encode_line(
         trajectory: A scored one.
         has_reference: Whether the task's reference is written; False keeps answers secret.
         blobs: Where large images and sounds go; None leaves them in the line.
+
+    Raises:
+        UnwritableError: A value, such as one of the task's metadata, is nothing that JSON holds.
     """
     value = to_json(trajectory, has_reference=has_reference)
     if blobs is not None:
         blobs.take_out(value)
-    with telling_what_is_unwritable():
-        return (_encode(value) + "\n").encode("ascii")
+    try:
+        with telling_what_is_unwritable():
+            return (_encode(value) + "\n").encode("ascii")
+    except (TypeError, UnwritableError) as error:
+        raise UnwritableError(
+            f"The attempt at task {trajectory.task.key!r} cannot be written: "
+            f"its `{_unwritable_place(value)}` is no JSON. {error}"
+        ) from error
+
+
+def _unwritable_place(value: dict[str, Any], depth: int = 3) -> str:
+    for name, part in value.items():
+        try:
+            _encode(part)
+        except (TypeError, ValueError, RecursionError):
+            is_deeper = depth > 1 and isinstance(part, dict)
+            below = _unwritable_place(part, depth - 1) if is_deeper else ""
+            return f"{name}.{below}" if below else str(name)
+    return ""
 
 
 def decode_line(line: bytes, blobs: BlobFolder | None = None) -> Trajectory:

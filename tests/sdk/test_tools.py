@@ -10,6 +10,7 @@ from strop import End, Episode, ToolError, tool
 from strop.errors import ToolFaultError
 from strop.threads import Threads
 from strop.tools import Tool, parse_docstring, tools_of
+from strop.types import Content
 
 
 class Size(Enum):
@@ -69,7 +70,7 @@ class Shop(Episode):
 TOOLS = tools_of(Shop)
 
 
-async def call(name: str, arguments: str) -> str | End:
+async def call(name: str, arguments: str) -> Content | End:
     threads = Threads(2)
     try:
         return await TOOLS[name].call(object(), arguments, threads)

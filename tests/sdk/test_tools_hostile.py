@@ -15,10 +15,10 @@ from strop.errors import ToolError, ToolFaultError
 from strop.threads import Threads
 from strop.toolbox import Toolbox
 from strop.tools import Tool, parse_docstring, tool
-from strop.types import End, ToolCall
+from strop.types import Content, End, ToolCall
 
 
-def call(function: Callable[..., Any], arguments: str) -> str | End:
+def call(function: Callable[..., Any], arguments: str) -> Content | End:
     threads = Threads(1)
     try:
         return asyncio.run(Tool.of(function).call(None, arguments, threads))
@@ -163,7 +163,7 @@ def test_any_json_comes_back_as_text_that_reads_as_the_same(value: Any) -> None:
     assert answer == expected or json.loads(str(answer)) == value
 
 
-async def _inline(function: Callable[..., Any], arguments: str) -> str | End:
+async def _inline(function: Callable[..., Any], arguments: str) -> Content | End:
     return await Tool.of(tool(inline=True)(function)).call(None, arguments, Threads(1))
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strop import Message, Task, read_trajectories
-from strop.errors import TrajectoryFileError
+from strop.errors import TrajectoryFileError, UnwritableError
 from strop.trajectory import Failure, RewardValue, Seat, Segment
 from strop.trajectory_file import TrajectoryReader, TrajectoryWriter
 from strop.trajectory_json import decode_line, encode_line, from_json, to_json
@@ -91,6 +92,26 @@ def test_a_reference_can_be_kept_secret() -> None:
 def test_what_is_no_trajectory_is_refused(line: bytes) -> None:
     with pytest.raises(TrajectoryFileError):
         decode_line(line)
+
+
+@pytest.mark.parametrize(
+    ("task", "place"),
+    [
+        (Task("k1", "x", metadata={"when": {"day": date(2026, 1, 1)}}), "task.metadata.when"),  # type: ignore[dict-item]
+        (Task("k1", "x", reference={1, 2}), "task.reference"),  # type: ignore[arg-type]
+        (Task("k1", "x", reference=10**5000), "task.reference"),
+        (Task("k1", "x", reference=json.loads("[" * 900 + "]" * 900)), None),
+    ],
+    ids=["date", "set", "number", "deep"],
+)
+def test_what_cannot_be_written_is_named(task: Task, place: str | None) -> None:
+    trajectory = a_trajectory(task=task)
+    if place is None:
+        assert decode_line(encode_line(trajectory)) == trajectory
+        return
+
+    with pytest.raises(UnwritableError, match=f"task 'k1' cannot be written: its `{place}`"):
+        encode_line(trajectory)
 
 
 def test_a_missing_field_is_named() -> None:
