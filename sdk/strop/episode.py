@@ -367,7 +367,7 @@ class Episode:
             except (TypeError, ValueError) as error:
                 del self.outcome[name]
                 place = f"`outcome[{name!r}]` of `{type(self).__name__}`"
-                self.fail(EnvironmentFaultError(f"{place} is no JSON: {error}"))
+                self.fail(EnvironmentFaultError(f"{place} is no JSON: {error}."))
 
     def _fault(self, where: str, error: BaseException) -> BoundaryError:
         if isinstance(error, BoundaryError):

@@ -180,7 +180,8 @@ async def test_an_outcome_that_json_cannot_carry_is_found() -> None:
 
     findings = await check(a_single_turn_environment(episode=Odd))
 
-    assert findings["trajectory"].verdict == "failed"
+    assert findings["floor_empty"].verdict == "failed"
+    assert "`outcome['odd']` of `Odd` is no JSON" in findings["floor_empty"].message
 
 
 async def test_an_environment_without_tasks_is_found() -> None:
