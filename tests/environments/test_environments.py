@@ -47,6 +47,7 @@ def test_its_code_is_at_most_300_lines(name: str) -> None:
     assert sum(count_lines(path.read_text(encoding="utf-8")) for path in modules) <= 300
 
 
+@pytest.mark.slow  # The daily suite runs the same tests from the repository's root.
 def test_its_own_tests_pass_from_its_folder(name: str, import_path: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
