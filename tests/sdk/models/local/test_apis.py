@@ -40,7 +40,10 @@ pytestmark = pytest.mark.xdist_group("local-model")
 APIS = ("chat", "completions", "messages", "responses")
 
 every_api = pytest.mark.parametrize("api", APIS)
-every_way = pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+every_way = pytest.mark.parametrize(
+    "streams",
+    [pytest.param(False, id="whole", marks=pytest.mark.slow), pytest.param(True, id="streamed")],
+)
 
 TALK = [
     Message("system", "Be brief."),
