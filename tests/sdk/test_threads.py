@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -182,13 +183,20 @@ async def test_a_call_that_cannot_be_ended_is_named(
     threads: Threads, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("strop.threads._INSIST_S", 0.01)
-    is_running, may_end = threading.Event(), threading.Event()
+    began, is_blocked, may_end = threading.Event(), threading.Event(), threading.Event()
+    idents: list[int] = []
 
     def stubborn() -> None:
-        is_running.set()
+        idents.append(threading.get_ident())
+        began.set()
         may_end.wait(60)
 
-    await _leave(threads, stubborn, is_running)
+    leaving = asyncio.ensure_future(_leave(threads, stubborn, is_blocked))
+    assert await asyncio.to_thread(began.wait, 30)
+    # One that has yet to block can be ended.
+    await _computes_no_more(idents[0])
+    is_blocked.set()
+    await leaving
     for _ in range(3_000):
         if caplog.records:
             break
@@ -206,6 +214,16 @@ def test_a_program_ends_while_a_call_hangs(tmp_path: Path) -> None:
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "left\n", "")
+
+
+async def _computes_no_more(thread: int) -> None:
+    clock = time.pthread_getcpuclockid(thread)
+    quiet_count, last_s = 0, -1.0
+    while quiet_count < 10:
+        now_s = time.clock_gettime(clock)
+        quiet_count = quiet_count + 1 if now_s == last_s else 0
+        last_s = now_s
+        await asyncio.sleep(0.03)
 
 
 async def _leave(threads: Threads, function: Any, is_running: threading.Event) -> None:
