@@ -132,7 +132,8 @@ class McpConnection:
             _, late = await asyncio.wait([self._holder], timeout=_CLOSE_LIMIT_S)
             if late:
                 self._holder.cancel()
-                await asyncio.wait([self._holder])
+            # How a server left is no news once nobody asks it anything.
+            await asyncio.gather(self._holder, return_exceptions=True)
 
     def explain(self, error: BaseException) -> str:
         """The cause of a failed exchange, without the server's address."""

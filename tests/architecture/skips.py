@@ -1,6 +1,7 @@
 """List every skipped test with its cause; one that nobody allowed is an error.
 
-Run as ``python -m tests.architecture.skips junit.xml``.
+Run as ``python -m tests.architecture.skips junit.xml [unsteady.xml]``. The second names what failed
+and passed when it was run again, alone.
 """
 
 import sys
@@ -63,8 +64,8 @@ def unallowed(skips: Sequence[Skip], allowed: Sequence[str]) -> list[Skip]:
     return [skip for skip in skips if not any(fnmatchcase(skip.test, each) for each in allowed)]
 
 
-def main(report: Path) -> int:
-    """Print the table; 1 when a skip is not allowed."""
+def main(report: Path, unsteady: Path | None = None) -> int:
+    """Print the tables; 1 when a skip is not allowed."""
     outcome = read_outcome(report)
     refused = unallowed(outcome.skips, read_allowed())
     print(f"Skipped tests: {len(outcome.skips)}")
@@ -77,8 +78,13 @@ def main(report: Path) -> int:
         f"{outcome.passed_count} passed, {outcome.failed_count} failed, "
         f"{len(outcome.skips)} skipped"
     )
+    if unsteady is not None and unsteady.exists():
+        again = read_outcome(unsteady)
+        print(f"Run again, alone: {again.passed_count} passed, {again.failed_count} failed")
+        for case in ElementTree.parse(unsteady).iter("testcase"):
+            print(f"  UNSTEADY     {case.get('classname')}::{case.get('name')}")
     return 1 if refused else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(*map(Path, sys.argv[1:])))

@@ -1,11 +1,13 @@
 """The checks of `make check` and `.ci/run` find what they are for."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.architecture import coverage_floors, hygiene, sizes, skips
+from tests.architecture import coverage_floors, hygiene, sizes, skips, unsteady
 
 JUNIT = """<testsuites><testsuite>
 <testcase classname="tests.sdk.test_refs" name="test_parse"/>
@@ -82,3 +84,57 @@ def test_a_skip_that_nobody_allowed_is_found(tmp_path: Path) -> None:
 
 def test_every_allowed_skip_has_a_reason() -> None:
     skips.read_allowed()
+
+
+def _a_checkout(root: Path, **tests: str) -> Path:
+    """A folder whose tests have been run once, their failures kept by pytest."""
+    (root / "pytest.ini").write_text("[pytest]\n")
+    for name, body in tests.items():
+        (root / f"test_{name}.py").write_text(f"def test_it():\n    {body}\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly"]
+    subprocess.run(command, cwd=root, capture_output=True, timeout=120)
+    return root
+
+
+FIRST_TIME_ONLY = """
+    from pathlib import Path
+    been = Path(__file__).with_suffix(".been")
+    is_first = not been.exists()
+    been.touch()
+    assert not is_first
+"""
+
+
+def test_a_test_that_fails_once_and_passes_alone_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = _a_checkout(tmp_path, fickle=FIRST_TIME_ONLY, steady="pass")
+    again = tmp_path / "unsteady.xml"
+
+    assert unsteady.main(again, root) == 0
+    assert "  test_fickle.py::test_it\n" in capsys.readouterr().out
+
+    report = tmp_path / "junit.xml"
+    report.write_text(JUNIT)
+    skips.main(report, again)
+    told = capsys.readouterr().out
+    assert "Run again, alone: 1 passed, 0 failed" in told
+    assert "UNSTEADY     test_fickle::test_it" in told
+
+
+def test_a_test_that_fails_twice_is_red(tmp_path: Path) -> None:
+    root = _a_checkout(tmp_path, fickle=FIRST_TIME_ONLY, broken="raise AssertionError")
+
+    assert unsteady.main(tmp_path / "unsteady.xml", root) == 1
+
+
+def test_many_failures_are_red_without_another_run(tmp_path: Path) -> None:
+    names = {f"fickle{number}": FIRST_TIME_ONLY for number in range(unsteady.MOST + 1)}
+    root = _a_checkout(tmp_path, **names)
+
+    assert unsteady.main(tmp_path / "unsteady.xml", root) == 1
+    assert not (tmp_path / "unsteady.xml").exists()
+
+
+def test_a_run_that_failed_before_any_test_is_red(tmp_path: Path) -> None:
+    assert unsteady.main(tmp_path / "unsteady.xml", tmp_path) == 1

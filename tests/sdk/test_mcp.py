@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import gc
 import os
 import socket
 import subprocess
@@ -217,11 +218,15 @@ async def test_a_program_that_dies_within_a_call_fails_the_attempt() -> None:
 
 
 async def test_a_server_that_dies_within_a_call_over_http_fails_the_attempt() -> None:
+    unhandled: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
     with http_server() as url:
         rollout = play(an_environment(McpServer(url=url)), call("crash"))
         trajectory = await asyncio.wait_for(rollout, 60)
+    gc.collect()
 
     assert _is_a_prompt_failure(trajectory)
+    assert unhandled == []
 
 
 async def test_one_that_never_answers_a_call_fails_the_attempt(http_url: str) -> None:
@@ -402,6 +407,7 @@ async def test_the_example_of_the_guide_runs(
     async with environment:
         task = environment.tasks["train"][0]
         trajectory = await environment.rollout(task, ScriptedModel(policy))
+    assert trajectory.failure is None, trajectory.failure
     assert trajectory.reward == 1.0
 
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strop import Message, Task
-from strop.errors import TrajectoryFileError
+from strop.errors import TrajectoryFileError, UnwritableError
 from strop.trajectory_file import TrajectoryReader, TrajectoryWriter, read_trajectories
 from strop.trajectory_json import decode_line, encode_line, pack_numbers, unpack_numbers
 from tests.descriptors import open_descriptors
@@ -290,7 +290,7 @@ def test_a_writer_that_is_closed_writes_nothing_more(tmp_path: Path) -> None:
 def test_what_cannot_be_encoded_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     with TrajectoryWriter(tmp_path / "t.jsonl") as writer:
         writer.write(a_trajectory())
-        with pytest.raises(TypeError):
+        with pytest.raises(UnwritableError, match=r"task '7' cannot be written: its `outcome\.x`"):
             writer.write(a_trajectory(outcome={"x": object()}))
         writer.write(a_trajectory())
 
