@@ -58,8 +58,9 @@ class McpServer:
     """One connection, or program, for all episodes; otherwise each has its own."""
     is_parallel: bool = False
     """Whether calls that stand together in one turn may run at the same time."""
-    start_limit_s: float = 60.0
-    """Seconds that starting and listing the tools may take."""
+    start_limit_s: float = 300.0
+    """Seconds that starting and listing the tools may take; programs of many episodes that start
+    at once share the processors."""
     call_limit_s: float = 300.0
     """Seconds that one call may take."""
 
@@ -80,16 +81,22 @@ class McpServer:
             EnvironmentFaultError: It does not start, does not answer or speaks no MCP.
         """
         connection = McpConnection(self)
+        limit = asyncio.timeout(self.start_limit_s)
         try:
-            async with asyncio.timeout(self.start_limit_s):
+            async with limit:
                 await connection.open()
         except BaseException as error:
             await connection.close()
             if not isinstance(error, Exception):
                 raise
+            cause, remedy = connection.explain(error), "Start it by hand to see why."
+            if connection.refusal:
+                remedy = "Check its `headers`."
+            elif limit.expired():
+                cause = f"no answer within {self.start_limit_s:g} s"
+                remedy = "Start it by hand to see why, or raise `start_limit_s`."
             raise EnvironmentFaultError(
-                f"The MCP server `{self.where}` gives no tools: {connection.explain(error)}. "
-                + ("Check its `headers`." if connection.refusal else "Start it by hand to see why.")
+                f"The MCP server `{self.where}` gives no tools: {cause}. {remedy}"
             ) from error
         return connection
 

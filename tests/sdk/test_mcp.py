@@ -4,7 +4,6 @@ import asyncio
 import base64
 import contextlib
 import gc
-import os
 import socket
 import subprocess
 import sys
@@ -18,7 +17,6 @@ from strop import Environment, Message, Part, ScriptedModel, Task, TimeLimits, T
 from strop.mcp import McpServer
 from strop.models.scripted import call
 from strop.trajectory_json import decode_line, encode_line
-from tests.waiting import until, wait_until
 
 pytest.importorskip("mcp", reason="the package mcp is not installed")
 
@@ -212,7 +210,7 @@ def _is_a_prompt_failure(trajectory: Trajectory) -> bool:
 
 
 async def test_a_program_that_dies_within_a_call_fails_the_attempt() -> None:
-    trajectory = await asyncio.wait_for(play(an_environment(stdio()), call("crash")), 60)
+    trajectory = await asyncio.wait_for(play(an_environment(stdio()), call("crash")), 200)
 
     assert _is_a_prompt_failure(trajectory)
 
@@ -246,7 +244,8 @@ async def test_one_that_takes_connections_and_answers_nothing_gives_no_tools() -
         trajectory = await asyncio.wait_for(play(an_environment(server), "x"), 60)
 
     assert trajectory.failure is not None
-    assert "gives no tools" in trajectory.failure.message
+    assert "gives no tools: no answer within 0.5 s" in trajectory.failure.message
+    assert "raise `start_limit_s`" in trajectory.failure.message
 
 
 async def test_rubbish_among_the_messages_ends_nothing() -> None:
@@ -272,7 +271,10 @@ async def test_arguments_that_no_message_can_carry_go_to_the_model(http_url: str
     [
         (("/not/there",), "FileNotFoundError"),
         ((sys.executable, "-c", "raise SystemExit(3)"), "gives no tools"),
-        ((sys.executable, "-c", "print('hello'); import time; time.sleep(60)"), "gives no tools"),
+        (
+            (sys.executable, "-c", "print('hello'); import time; time.sleep(60)"),
+            "gives no tools: no answer within 2 s",
+        ),
     ],
 )
 async def test_a_server_that_does_not_start_is_told(command: Any, told: str) -> None:
@@ -304,80 +306,6 @@ async def test_secrets_of_the_environment_are_not_passed_on(
     names = answers(trajectory)[0].split()
     assert "GIVEN" in names
     assert "OPENAI_API_KEY" not in names
-
-
-async def test_no_program_is_left_behind_also_after_a_cancel() -> None:
-    before = _children()
-    running = asyncio.create_task(play(an_environment(stdio()), call("nap", seconds=60)))
-    await until(lambda: _children() - before)
-    await asyncio.sleep(1)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(running, 60)
-
-    # Those of earlier tests may end meanwhile.
-    await until(lambda: not _children() - before)
-
-
-RUNNER = """
-import asyncio
-import sys
-from strop import Environment, ScriptedModel, Task
-from strop.mcp import McpServer
-from strop.models.scripted import call
-
-server = McpServer(command=sys.argv[1:])
-environment = Environment(tasks=[Task("1", "go")], rewards=[], servers=[server])
-
-def policy(messages):
-    if messages[-1].role == "tool":
-        print(messages[-1].text, flush=True)
-        return call("nap", seconds=600.0)
-    return call("family")
-
-asyncio.run(environment.rollout(environment.tasks["train"][0], ScriptedModel(policy)))
-"""
-
-
-def test_no_program_survives_a_runner_that_is_killed() -> None:
-    runner = subprocess.Popen(
-        [sys.executable, "-c", RUNNER, *COMMAND], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert runner.stdout is not None
-        family = runner.stdout.readline().split()
-        assert [_is_alive(pid) for pid in family] == [True] * 3
-    finally:
-        runner.kill()
-        runner.communicate()
-    wait_until(lambda: not any(map(_is_alive, family)))
-
-
-async def test_nothing_that_a_program_started_is_left_when_it_ends() -> None:
-    trajectory = await play(an_environment(stdio()), call("family"))
-
-    family = answers(trajectory)[0].split()
-    assert len(family) == 3
-    await until(lambda: not any(map(_is_alive, family)))
-
-
-STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
-
-
-async def test_a_program_that_heeds_no_signal_is_ended_all_the_same() -> None:
-    code = STUBBORN + "import runpy, sys; sys.argv[1:] = []; "
-    code += "runpy.run_module('tests.sdk.mcp_server', run_name='__main__')"
-    server = stdio(command=(sys.executable, "-c", code))
-    before = _children()
-    running = asyncio.create_task(play(an_environment(server), call("nap", seconds=600.0)))
-    await until(lambda: _children() - before)
-    await asyncio.sleep(1)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(running, 60)
-
-    # Those of earlier tests may end meanwhile.
-    await until(lambda: not _children() - before)
 
 
 async def test_the_same_tool_twice_is_told(http_url: str) -> None:
@@ -421,16 +349,3 @@ def test_a_server_needs_a_command_or_a_url() -> None:
 def test_headers_are_for_a_url() -> None:
     with pytest.raises(ValueError, match="Only an MCP server with a url takes headers"):
         stdio(headers={"authorization": "Bearer x"})
-
-
-def _is_alive(pid: str) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state not in "ZX"
-
-
-def _children() -> set[str]:
-    path = Path(f"/proc/self/task/{os.getpid()}/children")
-    return set(path.read_text().split())
