@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 """After it something is broken, and not merely slow."""
 
 

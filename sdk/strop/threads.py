@@ -22,7 +22,8 @@ Result = TypeVar("Result")
 
 _INSIST_S = 1.0
 _INSIST_COUNT = 5
-_LOOK_S = 0.01
+_LOOK_COUNT = 10
+_LOOK_S = 0.001
 _LOG = logging.getLogger("strop")
 
 
@@ -181,14 +182,30 @@ def _can_raise_on(thread: int) -> bool:
     """Whether an error may be raised on another thread without harm to this one.
 
     Until that thread takes its error, no traced function of Python 3.11 (under coverage, in a
-    debugger) can be entered on any other: so there only one that computes is given any.
+    debugger) can be entered on any other: so there only one is given any that takes it at once.
     """
     if sys.version_info >= (3, 12) or sys.gettrace() is None:
         return True
-    clock = time.pthread_getcpuclockid(thread)
-    before_s = time.clock_gettime(clock)
-    time.sleep(_LOOK_S)
-    return time.clock_gettime(clock) > before_s
+    for _ in range(_LOOK_COUNT):
+        if _takes_errors(thread):
+            return True
+        time.sleep(_LOOK_S)
+    return False
+
+
+def _takes_errors(thread: int) -> bool:
+    """Whether a thread that waits for the interpreter does so where it looks for errors next.
+
+    At a call it may be blocked outside Python; where a function begins or a loop begins again
+    nothing else can hold it up.
+    """
+    import dis
+
+    frame = sys._current_frames().get(thread)
+    if frame is None:
+        return False
+    step = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+    return step == "RESUME" or "JUMP_BACKWARD" in step
 
 
 class _Crew:

@@ -75,7 +75,7 @@ async def test_a_slow_setup_fails_the_attempt() -> None:
             await asyncio.sleep(60)
 
     environment = an_environment(episode=Slow, time_limits=TimeLimits(setup_s=0.05))
-    trajectory = await asyncio.wait_for(environment.rollout(TASK, counted(1)), 10)
+    trajectory = await asyncio.wait_for(environment.rollout(TASK, counted(1)), 60)
 
     assert trajectory.failure is not None
     assert "`Slow.setup` raised TimeoutError" in trajectory.failure.message
@@ -87,7 +87,7 @@ async def test_slow_turns_truncate_even_while_the_model_samples() -> None:
         return "x"
 
     environment = an_environment(time_limits=TimeLimits(turns_s=0.3))
-    trajectory = await asyncio.wait_for(environment.rollout(TASK, ScriptedModel(slow)), 10)
+    trajectory = await asyncio.wait_for(environment.rollout(TASK, ScriptedModel(slow)), 60)
 
     assert trajectory.stop_reason == "time_limit"
     assert trajectory.failure is None
@@ -99,7 +99,7 @@ async def test_a_slow_tool_is_told_to_the_model_and_the_rollout_goes_on() -> Non
         @tool
         def slow(self) -> str:
             """Slow."""
-            time.sleep(10)
+            time.sleep(60)
             return ""
 
     environment = an_environment(episode=Tools, time_limits=TimeLimits(tool_s=0.05))
@@ -107,7 +107,7 @@ async def test_a_slow_tool_is_told_to_the_model_and_the_rollout_goes_on() -> Non
 
     assert trajectory.failure is None
     assert "took longer than 0.05 s" in trajectory.messages()[2].text
-    assert trajectory.timing.tools_s < 8
+    assert trajectory.timing.tools_s < 50
 
 
 async def test_a_slow_reward_fails_the_attempt() -> None:
@@ -119,7 +119,7 @@ async def test_a_slow_reward_fails_the_attempt() -> None:
     environment = an_environment(
         rewards=[slow], episode=Episode, time_limits=TimeLimits(reward_s=0.05)
     )
-    trajectory = await asyncio.wait_for(environment.rollout(TASK, counted(1)), 10)
+    trajectory = await asyncio.wait_for(environment.rollout(TASK, counted(1)), 60)
 
     assert trajectory.failure is not None
     assert "`slow` took longer than 0.05 s" in trajectory.failure.message
@@ -150,7 +150,7 @@ async def test_code_that_spins_beyond_its_limit_is_ended(kind: str) -> None:
     said: list[Any] = [call("play"), "x"] if kind == "tool" else ["x"]
     trajectory = await environment.rollout(TASK, ScriptedModel.replies(said))
 
-    assert await asyncio.to_thread(ended.wait, 30)
+    assert await asyncio.to_thread(ended.wait, 60)
     assert (trajectory.failure is not None) == (kind == "reward")
 
 
@@ -162,7 +162,7 @@ async def test_a_tool_that_hangs_ends_with_the_time_of_the_turns() -> None:
 
     environment = an_environment(episode=Episode, tools=[hang], time_limits=TimeLimits(turns_s=0.2))
     rollout = environment.rollout(TASK, ScriptedModel.replies([call("hang"), "x"]))
-    trajectory = await asyncio.wait_for(rollout, 30)
+    trajectory = await asyncio.wait_for(rollout, 60)
 
     assert (trajectory.stop_reason, trajectory.failure) == ("time_limit", None)
     assert trajectory.turn_count == 1

@@ -26,6 +26,7 @@ from strop.models.scripted import call
 from strop.sandbox.fair_queue import FairQueue
 from strop.stopwatch import Stopwatch, current_clock, in_queue
 from strop.threads import Threads
+from tests.waiting import until
 
 TASK = Task("1", "Go on.", split="train")
 WAIT_S = 0.5
@@ -122,7 +123,8 @@ async def test_a_turn_in_a_full_sandbox_is_charged_to_no_limit() -> None:
     started = time.perf_counter()
     async with queue.turn("another"):
         running = [asyncio.ensure_future(rollout()) for _ in range(4)]
-        await asyncio.sleep(3.0)
+        await until(lambda: queue.waiting_count == 4)
+        await asyncio.sleep(2.6)
     trajectories = await asyncio.gather(*running)
 
     ran_s = time.perf_counter() - started
@@ -164,7 +166,7 @@ async def test_waiting_for_a_thread_is_charged_to_no_limit() -> None:
     await asyncio.sleep(1.0)
     may_end.set()
 
-    assert await asyncio.wait_for(calling, 30) == 4
+    assert await asyncio.wait_for(calling, 60) == 4
     await holding
     threads.close()
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from strop.threads import Threads
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ async def test_a_left_call_that_spins_is_ended(threads: Threads) -> None:
 
     await _leave(threads, spin, is_running)
 
-    assert await asyncio.to_thread(ended.wait, 30)
+    assert await asyncio.to_thread(ended.wait, 60)
 
 
 async def test_a_left_call_that_catches_all_errors_is_ended_again(threads: Threads) -> None:
@@ -138,7 +139,7 @@ async def test_left_calls_take_no_place_from_others() -> None:
 
         await _leave(threads, hang, is_running)
 
-    assert await asyncio.wait_for(threads.call(len, "four"), 30) == 4
+    assert await asyncio.wait_for(threads.call(len, "four"), 60) == 4
     may_end.set()
     threads.close()
 
@@ -170,13 +171,13 @@ async def test_a_call_that_goes_on_to_its_end_is_not_ended(threads: Threads) -> 
         ended.set()
 
     calling = asyncio.ensure_future(threads.call_to_end(work))
-    assert await asyncio.to_thread(is_running.wait, 30)
+    assert await asyncio.to_thread(is_running.wait, 60)
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await calling
     may_end.set()
 
-    assert await asyncio.to_thread(ended.wait, 30)
+    assert await asyncio.to_thread(ended.wait, 60)
 
 
 async def test_a_call_that_cannot_be_ended_is_named(
@@ -184,23 +185,20 @@ async def test_a_call_that_cannot_be_ended_is_named(
 ) -> None:
     monkeypatch.setattr("strop.threads._INSIST_S", 0.01)
     began, is_blocked, may_end = threading.Event(), threading.Event(), threading.Event()
-    idents: list[int] = []
+    runs_on: list[threading.Thread] = []
 
     def stubborn() -> None:
-        idents.append(threading.get_ident())
+        runs_on.append(threading.current_thread())
         began.set()
         may_end.wait(60)
 
     leaving = asyncio.ensure_future(_leave(threads, stubborn, is_blocked))
-    assert await asyncio.to_thread(began.wait, 30)
+    assert await asyncio.to_thread(began.wait, 60)
     # One that has yet to block can be ended.
-    await _computes_no_more(idents[0])
+    await _blocks(runs_on[0])
     is_blocked.set()
     await leaving
-    for _ in range(3_000):
-        if caplog.records:
-            break
-        await asyncio.sleep(0.01)
+    await until(lambda: caplog.records)
 
     assert "stubborn` was left" in caplog.text
     assert "process=True" in caplog.text
@@ -211,24 +209,28 @@ def test_a_program_ends_while_a_call_hangs(tmp_path: Path) -> None:
     script = tmp_path / "hangs.py"
     script.write_text(HANGING)
 
-    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "left\n", "")
 
 
-async def _computes_no_more(thread: int) -> None:
-    clock = time.pthread_getcpuclockid(thread)
+async def _blocks(thread: threading.Thread) -> None:
+    """Until a thread sleeps, and does not only wait for a processor."""
+    assert thread.ident is not None
+    clock = time.pthread_getcpuclockid(thread.ident)
+    status = Path(f"/proc/self/task/{thread.native_id}/stat")
     quiet_count, last_s = 0, -1.0
     while quiet_count < 10:
+        await asyncio.sleep(0.02)
+        state = status.read_text().rpartition(") ")[2][0]
         now_s = time.clock_gettime(clock)
-        quiet_count = quiet_count + 1 if now_s == last_s else 0
+        quiet_count = quiet_count + 1 if (state, now_s) == ("S", last_s) else 0
         last_s = now_s
-        await asyncio.sleep(0.03)
 
 
 async def _leave(threads: Threads, function: Any, is_running: threading.Event) -> None:
     calling = asyncio.ensure_future(threads.call(function))
-    assert await asyncio.to_thread(is_running.wait, 30)
+    assert await asyncio.to_thread(is_running.wait, 60)
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await calling
@@ -271,20 +273,36 @@ async def test_closing_twice_is_no_fault(threads: Threads) -> None:
     threads.close()
 
 
-def test_a_traced_program_goes_on_while_a_left_call_blocks(tmp_path: Path) -> None:
+TRACED = """
+import asyncio, random, sys, time
+from strop.threads import Threads
+
+def compute_and_block(seconds):
+    end_s = time.thread_time() + seconds
+    while time.thread_time() < end_s:
+        pass
+    time.sleep(600)
+
+async def main():
+    threads, rng = Threads(), random.Random(5)
+    for _ in range(30):
+        call = asyncio.ensure_future(threads.call(compute_and_block, rng.random() * 0.01))
+        await asyncio.sleep(rng.random() * 0.01)
+        call.cancel()
+        await asyncio.sleep(0)
+    print("went on")
+
+sys.settrace(lambda frame, event, argument: None)
+asyncio.run(main())
+"""
+
+
+def test_a_traced_program_goes_on_when_calls_are_left_as_they_begin_to_block(
+    tmp_path: Path,
+) -> None:
     program = tmp_path / "traced.py"
-    program.write_text(
-        "import asyncio, sys, time\n"
-        "from strop.threads import Threads\n"
-        "async def main():\n"
-        "    threads = Threads()\n"
-        "    call = asyncio.ensure_future(threads.call(time.sleep, 600))\n"
-        "    await asyncio.sleep(0.2)\n"
-        "    call.cancel()\n"
-        "    await asyncio.sleep(0.2)\n"
-        "    print('went on')\n"
-        "sys.settrace(lambda frame, event, argument: None)\n"
-        "asyncio.run(main())\n"
+    program.write_text(TRACED)
+    finished = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, timeout=120
     )
-    finished = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60)
     assert finished.stdout == "went on\n", finished.stderr
