@@ -121,7 +121,7 @@ def test_a_follower_never_sees_a_serial_before_a_smaller_one(
     follower.start()
     in_threads(*(lambda each=each: publish(each) for each in (database, other) * 2))
     is_over.set()
-    follower.join(60)
+    follower.join(120)
 
     assert seen == list(range(1, 61))
 

@@ -57,10 +57,10 @@ def serving(folder: Path, *command: str) -> Iterator[str]:
     server = start([sys.executable, "-m", *words], folder.parent / "server.log", folder=folder)
     url = f"http://127.0.0.1:{port}"
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while True:
             try:
-                httpx.get(url, timeout=5)
+                httpx.get(url, timeout=30)
                 break
             except httpx.TransportError:
                 assert server.poll() is None
@@ -191,7 +191,7 @@ def test_a_mirror_that_was_killed_goes_on_where_it_was(tmp_path: Path, here: Set
     with serving(folder, "pypiserver", "run", "-p", "{port}", "{folder}") as url:
         command += [f"{url}/simple/", "--data", str(here.data)]
         running = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not list(here.blobs.rglob("??/*")) and running.poll() is None:
             assert time.monotonic() < deadline
             time.sleep(0.005)

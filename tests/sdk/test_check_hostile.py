@@ -26,7 +26,7 @@ def verdict(report: CheckReport, name: str) -> tuple[str, str]:
 def ends(pid_file: Path) -> bool:
     """Whether the process of a number in a file is gone, or soon is."""
     state = Path(f"/proc/{pid_file.read_text().strip()}/stat")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while state.exists() and " Z " not in state.read_text() and time.monotonic() < deadline:
         time.sleep(0.05)
     return not state.exists() or " Z " in state.read_text()

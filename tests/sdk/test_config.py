@@ -110,7 +110,7 @@ def test_changes_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
     together = threading.Barrier(8)
 
     def change(number: int) -> None:
-        together.wait(30)
+        together.wait(60)
         for part in range(10):
             hub = f"http://{number}.example:{part + 1}"
             change_config(path, partial(with_token, hub=hub, token="strop_token"))

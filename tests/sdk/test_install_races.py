@@ -64,7 +64,7 @@ def test_two_installers_take_turns(target: Target, tmp_path: Path) -> None:
     for child in children:
         assert child.stdin is not None
         child.stdin.close()
-    codes = [child.wait(60) for child in children]
+    codes = [child.wait(120) for child in children]
     for child in children:
         assert child.stdout is not None
         child.stdout.close()
@@ -94,7 +94,7 @@ def test_what_another_installer_is_copying_is_left_alone(target: Target, tmp_pat
         time.sleep(0.2)
         assert seen == []
         (dist_info / "RECORD").write_text("")
-        child.communicate(timeout=60)
+        child.communicate(timeout=120)
         second.join(60)
 
     assert seen == [True]

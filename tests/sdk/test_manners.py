@@ -155,7 +155,7 @@ def test_a_run_of_a_rude_environment_ends_on_a_signal(
     try:
         wait_until(lambda: child.poll() or (lines.exists() and lines.stat().st_size > 50_000))
         child.send_signal(number)
-        _, said = child.communicate(timeout=60)
+        _, said = child.communicate(timeout=120)
     finally:
         child.kill()
 

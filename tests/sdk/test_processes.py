@@ -180,7 +180,7 @@ async def test_a_saved_trajectory_is_scored_again_in_a_process() -> None:
 
 
 def _wait_until_gone(number: int) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         try:
             state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]

@@ -65,6 +65,6 @@ except KeyboardInterrupt:
     assert child.stdout is not None
     assert child.stdout.readline() == "started\n"
     os.kill(child.pid, signal.SIGINT)
-    output, _ = child.communicate(timeout=60)
+    output, _ = child.communicate(timeout=120)
 
     assert output == "cleaned\ninterrupted\n"

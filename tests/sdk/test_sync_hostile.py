@@ -25,7 +25,7 @@ async def answer(value: int) -> int:
 
 def run_program(code: str) -> str:
     finished = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120
     )
     assert finished.returncode == 0, finished.stderr
     return finished.stdout
@@ -227,7 +227,7 @@ except KeyboardInterrupt:
         child.send_signal(signal.SIGINT)
         assert child.stdout.readline() == "cleaning\n"
         child.send_signal(signal.SIGINT)
-        output, _ = child.communicate(timeout=60)
+        output, _ = child.communicate(timeout=120)
 
     assert output == "left\n"
 

@@ -17,7 +17,7 @@ from strop.tools import Tool
 from strop.trajectory import Trajectory
 from strop.types import Completion, Message
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 async def answers(

@@ -95,7 +95,7 @@ def test_many_who_fetch_at_once_get_each_a_whole_file() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(60)
 
     assert digests == [a_file().sha256] * 18
 

@@ -65,7 +65,7 @@ def test_logins_at_the_same_time_are_all_kept(hub: RunningHub) -> None:
         for address in addresses
     ]
     for each in running:
-        assert each.wait(60) == 0, each.stderr and each.stderr.read()
+        assert each.wait(120) == 0, each.stderr and each.stderr.read()
         if each.stderr:
             each.stderr.close()
 

@@ -165,7 +165,7 @@ def test_an_interrupt_leaves_whole_lines_and_says_how_to_go_on(
     lines = out / "trajectories.jsonl"
     _until(lambda: lines.exists() and lines.stat().st_size > 100_000)
     child.send_signal(number)
-    _, said = child.communicate(timeout=60)
+    _, said = child.communicate(timeout=120)
 
     assert child.returncode == code
     assert "Go on with --resume" in said
@@ -208,7 +208,7 @@ def test_a_signal_leaves_nothing_of_the_programs_of_agents(
     )
     _until(lambda: len(list(temporary.glob("strop-agent-*/begun"))) == 4)
     child.send_signal(number)
-    child.wait(60)
+    child.wait(120)
 
     assert [path.name for path in temporary.iterdir() if path.name.startswith("strop-")] == []
 
@@ -290,7 +290,7 @@ SLOW_RUN = """
 """
 
 
-def _until(is_so: Any, limit_s: float = 60.0) -> None:
+def _until(is_so: Any, limit_s: float = 120.0) -> None:
     deadline = time.monotonic() + limit_s
     while not is_so():
         assert time.monotonic() < deadline

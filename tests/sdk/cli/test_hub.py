@@ -180,7 +180,7 @@ def test_serve_tells_its_address_and_stops_at_ctrl_c(tmp_path: Path) -> None:
         url = lines[-1].split(" at ")[1].split()[0]
         health = httpx.get(f"{url}/healthz")
         hub.send_signal(signal.SIGINT)
-        hub.communicate(timeout=20)
+        hub.communicate(timeout=120)
 
     assert health.status_code == 200
     assert any("nobody can push yet" in line for line in lines)

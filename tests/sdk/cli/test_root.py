@@ -145,7 +145,7 @@ def test_an_interrupt_exits_with_130(arguments: list[str]) -> None:
     ):
         hub.wait_for_a_call()
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=120)
 
     assert process.returncode == 130
     assert "Traceback" not in stderr

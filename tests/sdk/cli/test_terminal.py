@@ -53,7 +53,7 @@ def test_a_token_is_asked_for_without_being_shown(author: Author) -> None:
         os.write(ours, f"{author.token}\n".encode())
         while b"is kept in" not in shown:
             shown += os.read(ours, 1000)
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
     os.close(ours)
     assert author.token not in shown.decode()
     assert f"You are {author.name}" in shown.decode()

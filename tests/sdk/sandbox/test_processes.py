@@ -111,7 +111,7 @@ async def test_more_processes_than_allowed_are_refused_or_end_the_run(
     backend: Backend, tier: Tier, bomb: str
 ) -> None:
     result = await backend.run(BOMBS[bomb], limits=PATIENT)
-    await wait_for_idle(backend, most_s=60.0)
+    await wait_for_idle(backend)
 
     has_own_count = tier.has_namespaces or tier.uid == 0
     if has_own_count:
@@ -128,7 +128,7 @@ async def test_a_bomb_without_any_isolation_is_ended_too(bomb: str) -> None:
     tier = Tier("unsafe-subprocess", NOBODY if os.geteuid() == 0 else None)
     async with await open_tier(tier) as backend:
         result = await backend.run(BOMBS[bomb], limits=PATIENT)
-        await wait_for_idle(backend, most_s=60.0)
+        await wait_for_idle(backend)
 
     assert (result.status, result.limit) in ENDED, result
 
@@ -137,7 +137,7 @@ async def test_code_that_raises_its_own_bound_gains_nothing(backend: Backend, ti
     raising = "import resource as r\nhard = r.getrlimit(r.RLIMIT_NPROC)[1]\n"
     raising += "r.setrlimit(r.RLIMIT_NPROC, (hard, hard))\n"
     result = await backend.run(raising + BOMBS["processes"], limits=PATIENT)
-    await wait_for_idle(backend, most_s=60.0)
+    await wait_for_idle(backend)
 
     is_shared = not tier.has_namespaces and tier.uid != 0
     assert result.limit == ("pid_count" if is_shared else None)

@@ -30,7 +30,7 @@ _FLAGS = (
     "--disable-dev-shm-usage",
     "--remote-debugging-pipe",
 )
-_LIMIT_S = 20
+_LIMIT_S = 120
 
 
 class Browser:

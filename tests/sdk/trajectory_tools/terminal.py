@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from tests.sdk.cli.command import STROP
 
-_LIMIT_S = 30
+_LIMIT_S = 120
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?<>]*[A-Za-z]|[=>])")
 
 

@@ -40,12 +40,12 @@ def serving(environment: Environment, *, lease_s: float = 60.0) -> Iterator[Serv
     thread.start()
     server = EnvironmentServer(environment, SECRET, lease_s=lease_s)
     try:
-        asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(30)
+        asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(120)
         yield Serving(server.url, server)
     finally:
-        asyncio.run_coroutine_threadsafe(server.close(), loop).result(30)
+        asyncio.run_coroutine_threadsafe(server.close(), loop).result(120)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(30)
+        thread.join(120)
         loop.close()
 
 
@@ -93,7 +93,7 @@ def start(folder: Path, options: Sequence[str]) -> Iterator["subprocess.Popen[st
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.communicate(timeout=30)
+            process.communicate(timeout=120)
         finally:
             process.kill()
 
