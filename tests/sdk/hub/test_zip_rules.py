@@ -35,6 +35,13 @@ def zip64(*values: int) -> bytes:
     return struct.pack(f"<HH{len(values)}Q", 1, 8 * len(values), *values)
 
 
+def zip64_end() -> bytes:
+    """An extra field that others take for the end of the directory when it stands last."""
+    record = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, 1, 1, 46, 0)
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, 0, 1)
+    return struct.pack("<HH", 0x9999, len(record + locator)) + record + locator
+
+
 def read(content: bytes, limits: Limits | None = None) -> dict[str, bytes]:
     archive = StrictZip(io.BytesIO(content), "x.zip", limits or Limits())
     return {path: archive.read(member) for path, member in archive.members.items()}
@@ -62,6 +69,10 @@ BROKEN = {
     "several disks": (forge(GOOD, end={"disk": 1}), "several disks"),
     "member on another disk": (with_part(Part(b"b", disk=1)), "another disk"),
     "zip64 end record": (forge(GOOD, end={"here": 0xFFFF, "count": 0xFFFF}), "ZIP64 end record"),
+    "zip64 end record inside a member's extra field": (
+        with_part(Part(b"b", central_extra=zip64_end())),
+        "ZIP64 end record",
+    ),
     "member comment": (with_part(Part(b"b", comment=b"hi")), "has a comment"),
     "data descriptor": (with_part(Part(b"b", flags=8)), "data descriptor"),
     "encrypted": (with_part(Part(b"b", flags=1)), "encrypted"),

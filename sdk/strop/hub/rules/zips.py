@@ -18,6 +18,7 @@ STORED, DEFLATED = 0, 8
 _END = struct.Struct("<4s4H2LH")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
+_LOCATOR_BYTES = 20
 _CHUNK_BYTES = 64 * 1024
 _MAX_32 = 0xFFFFFFFF
 _ENCRYPTED, _DESCRIPTOR, _PATCH, _STRONG, _UTF8, _MASKED = 1, 8, 32, 64, 2048, 8192
@@ -163,8 +164,10 @@ class StrictZip:
             self._fail(None, "has a comment or bytes behind its end record, or is cut off")
         if disk or start_disk or here != count:
             self._fail(None, "is split over several disks, or miscounts its members")
-        if _MAX_32 in (size_bytes, offset) or count == 0xFFFF:
-            self._fail(None, "has a ZIP64 end record, which no wheel of an allowed size needs")
+        # Other readers look for it here, and follow it, whatever the bytes belong to.
+        locator = self._read_at(max(0, self._archive_bytes - _END.size - _LOCATOR_BYTES), 4)
+        if _MAX_32 in (size_bytes, offset) or count == 0xFFFF or locator == b"PK\x06\x07":
+            self._fail(None, "has a ZIP64 end record, as zips of 2 GiB have; such are not read")
         if offset + size_bytes + _END.size != self._archive_bytes:
             self._fail(None, "has a directory whose place and size do not fit, or bytes around it")
         return count, size_bytes, offset
