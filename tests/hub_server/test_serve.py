@@ -18,6 +18,7 @@ from strop_hub.settings import Settings
 from tests.factories import an_upload
 from tests.hub_server.checking import check_whole
 from tests.hub_server.running_hub import STOP_S, RunningHub, run_hub
+from tests.waiting import wait_until
 
 
 def test_health_and_readiness_are_told(hub: RunningHub) -> None:
@@ -82,6 +83,8 @@ def test_an_upload_under_way_is_finished_before_the_hub_stops(
 
         def slowly() -> Iterator[bytes]:
             yield body[:200]
+            # It is under way once the hub has taken its connection.
+            wait_until(lambda: any(hub.settings.uploads.iterdir()))
             hub.process.send_signal(signal.SIGTERM)
             time.sleep(0.3)
             yield body[200:]

@@ -1,6 +1,8 @@
 """Small servers on this machine that misbehave on purpose."""
 
+import atexit
 import contextlib
+import functools
 import json
 import socket
 import threading
@@ -141,10 +143,24 @@ def drip(beginning: bytes, *, pause_s: float = 0.05) -> Iterator[str]:
             thread.join()
 
 
+def unused_port() -> int:
+    """A port at which nobody listens, nor ever will while this process lives."""
+    port: int = _held_socket().getsockname()[1]
+    return port
+
+
 def unused_address() -> str:
     """An address at which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+    return f"http://127.0.0.1:{unused_port()}"
+
+
+@functools.cache
+def _held_socket() -> socket.socket:
+    # Bound and not listening: connections are refused, and nobody else is given the port.
+    held = socket.socket()
+    held.bind(("127.0.0.1", 0))
+    atexit.register(held.close)
+    return held
 
 
 def reply(

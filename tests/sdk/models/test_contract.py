@@ -314,10 +314,10 @@ async def test_a_silent_server_is_given_up(
     server: ModelServer, connect: Connect, dialect: str, streams: bool
 ) -> None:
     server.faults.append(Fault(delay_s=30))
-    model = connect(dialect, is_streaming=streams, limits=Limits(read_s=0.25))
+    model = connect(dialect, is_streaming=streams, limits=Limits(read_s=0.5))
 
     assert (await model.complete(*ask())).text
-    assert len(server.calls) == 2
+    assert len(server.calls) >= 2
 
 
 @every_client

@@ -46,7 +46,7 @@ time.sleep(60)
 MANY = 6
 
 
-async def _until(condition: Callable[[], bool], most_s: float = 30.0) -> bool:
+async def _until(condition: Callable[[], bool], most_s: float = 120.0) -> bool:
     end = time.monotonic() + most_s
     while not condition():
         if time.monotonic() > end:
@@ -99,13 +99,13 @@ while True:
 
 
 async def test_code_past_its_limit_ends_though_the_client_reads_nothing(backend: Backend) -> None:
-    limits = replace(TIGHT, wall_s=2.0, cpu_s=60.0, output_bytes=4 * MIB)
+    limits = replace(TIGHT, wall_s=4.0, cpu_s=60.0, output_bytes=4 * MIB)
     with contextlib.closing(await backend._transport.open_run(Profile(), limits)) as channel:
         await channel.send(Request("python", limits.to_wire(), code=SPIN).pack())
         stub = stub_pids(backend)[0]
-        assert await _until(lambda: bool(_spinning(stub)), most_s=30.0)
+        assert await _until(lambda: bool(_spinning(stub)))
 
-        assert await _until(lambda: not _spinning(stub), most_s=30.0)
+        assert await _until(lambda: not _spinning(stub))
 
 
 def _spinning(stub: int) -> list[int]:
@@ -133,7 +133,7 @@ async def test_a_stopped_sandbox_takes_its_jobs_along(backend: Backend) -> None:
     await wait_for_idle(backend)
 
 
-async def _works_again(backend: Backend, most_s: float = 30.0) -> bool:
+async def _works_again(backend: Backend, most_s: float = 120.0) -> bool:
     """Whether the backend runs code; what dies may have taken another run along."""
     end = time.monotonic() + most_s
     while time.monotonic() < end:
@@ -167,14 +167,14 @@ async def test_the_death_of_a_keeper_ends_its_sandbox_and_no_other(tier: Tier, k
         zygote = meter.children(_zygote_of(stub))[0]
         keepers = set(meter.children(zygote))
         run = asyncio.ensure_future(_run_kept(backend, kind))
-        assert await _until(lambda: len(_tree_of(zygote, keepers)) >= 4, most_s=30.0)
+        assert await _until(lambda: len(_tree_of(zygote, keepers)) >= 4)
         tree = _tree_of(zygote, keepers)
         (keeper,) = set(meter.children(zygote)) - keepers
         os.kill(keeper, signal.SIGKILL)
 
         with pytest.raises(SandboxError):
             await run
-        assert await _until(functools.partial(_are_gone, [keeper, *tree]), most_s=30.0)
+        assert await _until(functools.partial(_are_gone, [keeper, *tree]))
         assert (await other.exec("echo alive")).text == "alive\n"
         assert (await backend.run_many("print(1)", ONE_INPUT))[0].text == "1\n"
         assert stub_pids(backend) == [stub]
@@ -239,7 +239,7 @@ async def test_idle_sandboxes_that_die_are_replaced(tier: Tier) -> None:
             if tier.has_namespaces:
                 # The zygote is among them, and takes all along.
                 victims.append(stub)
-            assert await _until(functools.partial(_are_gone, victims), most_s=30.0)
+            assert await _until(functools.partial(_are_gone, victims))
             assert (await backend.run("print(1)")).text == "1\n"
 
 
@@ -251,15 +251,15 @@ async def test_prepared_sandboxes_that_die_are_passed_over(tier: Tier) -> None:
             stub = stub_pids(backend)[0]
             watcher = _zygote_of(stub)
             full = functools.partial(_has_children, watcher, 1 + 2 * POOL)
-            assert await _until(full, most_s=30.0)
+            assert await _until(full)
             _, *others = meter.children(watcher)
             confined = [pid for pid in others if not _is_first(pid)]
             for victim in set(others) - set(confined) if is_first else confined:
                 os.kill(victim, signal.SIGKILL)
-            assert await _until(functools.partial(_are_gone, confined), most_s=30.0)
+            assert await _until(functools.partial(_are_gone, confined))
             assert (await backend.run("print(1)")).text == "1\n"
             assert stub_pids(backend) == [stub]
-            await wait_for_idle(backend, most_s=30.0)
+            await wait_for_idle(backend)
 
 
 @pytest.mark.parametrize("tier", [t for t in NAMESPACED if t.user is None], ids=str)
@@ -267,7 +267,7 @@ async def test_a_watcher_that_ran_out_of_descriptors_works_on(tier: Tier) -> Non
     async with await open_tier(tier) as backend:
         await backend.run("")
         watcher = _zygote_of(stub_pids(backend)[0])
-        assert await _until(functools.partial(_has_children, watcher, 1 + 2 * POOL), most_s=30.0)
+        assert await _until(functools.partial(_has_children, watcher, 1 + 2 * POOL))
         before = resource.prlimit(watcher, resource.RLIMIT_NOFILE)
         resource.prlimit(watcher, resource.RLIMIT_NOFILE, (8, before[1]))
         for _ in range(2 * POOL):
@@ -296,11 +296,11 @@ async def test_a_watcher_takes_all_descriptors_that_it_may_have_and_says_when_it
             before = resource.prlimit(watcher, resource.RLIMIT_NOFILE)
             full = functools.partial(_has_children, watcher, 1 + 2 * POOL)
             assert before == (own[1], own[1])
-            assert await _until(full, most_s=30.0)
+            assert await _until(full)
             open_count = max(map(int, os.listdir(f"/proc/{watcher}/fd"))) + 1
             # Some calls come through, sandboxes that are to replace those taken do not.
             resource.prlimit(watcher, resource.RLIMIT_NOFILE, (open_count + 4, before[1]))
-            runs = [backend.run("import time\ntime.sleep(0.5)") for _ in range(5 * POOL)]
+            runs = [backend.run("import time\ntime.sleep(3)") for _ in range(5 * POOL)]
             found = await asyncio.gather(*runs, return_exceptions=True)
 
         told = [str(error) for error in found if isinstance(error, SandboxError)]
@@ -327,33 +327,31 @@ async def test_the_pool_is_no_larger_than_descriptors_allow(hard: int) -> None:
 
 @pytest.mark.parametrize("tier", NAMESPACED, ids=str)
 async def test_more_runs_than_are_prepared_go_at_once(tier: Tier) -> None:
-    span = "import time\nprint(time.time())\ntime.sleep(4)\nprint(time.time())"
-    limits = replace(TIGHT, wall_s=60.0)
-    async with await open_tier(tier, concurrency=5 * POOL) as backend:
-        results = await asyncio.gather(*(backend.run(span, limits=limits) for _ in range(5 * POOL)))
-
-    spans = [tuple(map(float, result.text.split())) for result in results]
-    # None has waited for another one to end before it began.
-    assert max(began for began, _ in spans) < min(ended for _, ended in spans)
+    async with await open_tier(tier) as opened:
+        await _go_at_once(opened, 5 * POOL)
 
 
 async def test_more_runs_go_at_once_than_a_watcher_has_threads_at_first(spaces: Backend) -> None:
-    count = 80
+    await _go_at_once(spaces, 80)
+
+
+async def _go_at_once(opened: Backend, count: int) -> None:
+    """See so many runs at the same time, none of which ends by itself."""
     gate = "import time\ntime.sleep(600)"
-    limits = replace(TIGHT, wall_s=60.0, cpu_s=60.0)
-    stub = stub_pids(spaces)[0]
-    backend = Backend(spaces.transport, concurrency=count)
-    await wait_for_idle(spaces, most_s=30.0)
+    limits = replace(TIGHT, wall_s=300.0, cpu_s=60.0)
+    stub = stub_pids(opened)[0]
+    backend = Backend(opened.transport, concurrency=count)
+    await wait_for_idle(opened)
     # Of each run its namespace's first process and its own; others are being prepared.
     wanted = len(meter.pids_below(stub)) + 2 * (count - POOL)
     runs = [asyncio.ensure_future(backend.run(gate, limits=limits)) for _ in range(count)]
     try:
-        assert await _until(lambda: len(meter.pids_below(stub)) >= wanted, most_s=50.0)
+        assert await _until(lambda: len(meter.pids_below(stub)) >= wanted, most_s=240.0)
     finally:
         for run in runs:
             run.cancel()
         await asyncio.gather(*runs, return_exceptions=True)
-    await wait_for_idle(spaces, most_s=30.0)
+    await wait_for_idle(opened)
 
 
 def _has_children(pid: int, count: int) -> bool:

@@ -255,7 +255,7 @@ async def test_a_cancel_frees_everything_and_waits_for_no_command(
         await asyncio.wait(rollouts)
         await wait_for_idle(backend)
 
-        assert time.monotonic() - started_at < 30
+        assert time.monotonic() - started_at < 55
         assert all(rollout.cancelled() for rollout in rollouts)
 
 

@@ -17,6 +17,7 @@ from strop.errors import (
 )
 from strop.models.http import HttpPool, Limits, Proxies, Request, Url
 from tests.model_server import Fault, ModelServer
+from tests.sdk.loopback import unused_port
 from tests.sdk.models.conftest import until
 from tests.sdk.models.http.peers import Reader, Writer, listening, ok, read_head, saying
 
@@ -56,15 +57,15 @@ async def test_calls_at_once_open_no_more_than_the_limit_and_are_served_in_order
 
 
 async def test_waiting_for_a_place_is_not_charged_to_the_time_limits(server: ModelServer) -> None:
-    server.faults.extend([Fault(delay_s=0.8)] * 4)
-    async with pool_with(connection_count=1, total_s=2.5, read_s=2.5) as pool:
-        responses = await asyncio.gather(*(pool.fetch(get(server.port)) for _ in range(4)))
+    server.faults.extend([Fault(delay_s=0.4)] * 10)
+    async with pool_with(connection_count=1, total_s=3.5, read_s=3.5) as pool:
+        responses = await asyncio.gather(*(pool.fetch(get(server.port)) for _ in range(10)))
 
-    assert [response.status for response in responses] == [200] * 4
+    assert [response.status for response in responses] == [200] * 10
 
 
 async def test_a_waiter_that_gives_up_takes_no_place(server: ModelServer) -> None:
-    server.faults.append(Fault(delay_s=0.2))
+    server.faults.append(Fault(delay_s=1.0))
     async with pool_with(connection_count=1) as pool:
         first = asyncio.create_task(pool.fetch(get(server.port, "/first")))
         await until(lambda: bool(server.calls))
@@ -237,8 +238,7 @@ async def test_a_reset_is_said_as_one(server: ModelServer) -> None:
 
 
 async def test_nobody_there_is_said_with_the_address() -> None:
-    async with listening(saying()) as port:
-        pass
+    port = unused_port()
     async with pool_with() as pool:
         with pytest.raises(ModelUnavailableError, match=f"127.0.0.1:{port} cannot be reached"):
             await pool.fetch(get(port))
@@ -254,9 +254,10 @@ async def test_silence_and_slowness_have_limits_of_their_own(server: ModelServer
     server.faults.extend([Fault(delay_s=30), Fault(chunk_delay_s=0.02)])
     body = b'{"model": "tiny", "messages": [{"role": "user", "content": "%s"}], "stream": true}'
     url = Url.parse(f"{server.base_url}/chat/completions")
-    async with pool_with(read_s=1.0, total_s=1.5) as pool:
-        with pytest.raises(ModelUnavailableError, match=r"no bytes for 1 s"):
+    async with pool_with(read_s=0.5) as pool:
+        with pytest.raises(ModelUnavailableError, match=r"no bytes for 0\.5 s"):
             await pool.fetch(get(server.port))
+    async with pool_with(total_s=1.5) as pool:
         with pytest.raises(ModelUnavailableError, match=r"no whole reply within 1\.5 s"):
             await pool.fetch(Request("POST", url, body=body % (b"long " * 400)))
 

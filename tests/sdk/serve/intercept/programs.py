@@ -15,7 +15,7 @@ TASK = Task("1", "Say hello.", split="train")
 BY_HAND = """
 import http.client, json, os, sys, time, urllib.parse
 
-def call(text, headers=(), is_read=True, key=None, connection=None, timeout=30, **fields):
+def call(text, headers=(), is_read=True, key=None, connection=None, timeout=120, **fields):
     address = urllib.parse.urlsplit(os.environ["OPENAI_BASE_URL"])
     connection = connection or http.client.HTTPConnection(address.netloc, timeout=timeout)
     key = os.environ["OPENAI_API_KEY"] if key is None else key
@@ -45,7 +45,7 @@ class Scripted(AgentEpisode):
 
     def program(self) -> Program:
         argv = [sys.executable, "-c", self.text]
-        return Program(argv, **{"limit_s": 60.0, **self.options})
+        return Program(argv, **{"limit_s": 240.0, **self.options})
 
 
 def environment_of(

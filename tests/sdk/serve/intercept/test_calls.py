@@ -15,6 +15,7 @@ from tests.sdk.serve.intercept.programs import (
     play,
     texts,
 )
+from tests.waiting import until
 
 
 def slow_counter(delay_s: float, begun: Path | None = None) -> ScriptedModel:
@@ -59,15 +60,29 @@ RETRIES = {
 
 
 @pytest.mark.parametrize("headers", RETRIES.values(), ids=RETRIES.keys())
-async def test_a_call_that_is_tried_again_counts_once(headers: str) -> None:
+async def test_a_call_that_is_tried_again_counts_once(headers: str, tmp_path: Path) -> None:
+    begun, tried_again = tmp_path / "begun", tmp_path / "tried again"
     text = f"""
-    try:
-        call("same", timeout=0.5)
-    except TimeoutError:
-        pass
-    print(say(call("same", headers={headers or "{}"})))
+    connection = call("same", is_read=False)
+    wait_for({str(begun)!r})
+    connection.close()
+    time.sleep(0.5)
+    connection = call("same", headers={headers or "{}"}, is_read=False)
+    open({str(tried_again)!r}, "w").close()
+    print(json.load(connection.getresponse())["choices"][0]["message"]["content"])
     """
-    trajectory = await play(environment_of(text), slow_counter(3.0))
+    count = 0
+
+    async def policy(messages: object) -> str:
+        nonlocal count
+        count += 1
+        begun.touch()
+        await until(tried_again.exists)
+        # What is on its way arrives meanwhile.
+        await asyncio.sleep(0.5)
+        return f"answer {count}"
+
+    trajectory = await play(environment_of(text), ScriptedModel(policy))
     assert texts(trajectory) == ["answer 1"]
     assert output(trajectory) == "answer 1"
 

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -159,17 +158,15 @@ async def test_a_program_that_is_not_there_is_a_failure() -> None:
     assert "No such file" in trajectory.failure.message
 
 
-@pytest.mark.parametrize("text", ["call('a'); time.sleep(60)", "time.sleep(60)"])
+@pytest.mark.parametrize("text", ["call('a'); time.sleep(3600)", "time.sleep(3600)"])
 async def test_a_program_that_hangs_is_truncated_at_its_limit(text: str) -> None:
-    started = time.monotonic()
     trajectory = await play(environment_of(text, limit_s=1.5))
     assert (trajectory.stop_reason, trajectory.is_truncated) == ("time_limit", True)
     assert trajectory.failure is None
-    assert time.monotonic() - started < 45
 
 
 async def test_the_limit_of_the_turns_holds_for_the_programs_own_work() -> None:
-    trajectory = await play(environment_of("call('a'); time.sleep(60)", turns_s=2.0))
+    trajectory = await play(environment_of("call('a'); time.sleep(3600)", turns_s=4.0))
     assert trajectory.stop_reason == "time_limit"
     assert texts(trajectory) == ["a/1"]
 

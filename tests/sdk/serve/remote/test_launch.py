@@ -1,7 +1,6 @@
 """A server that belongs to its client: started, used and ended with a block."""
 
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
@@ -39,11 +38,9 @@ async def test_a_server_that_dies_while_it_loads_is_told_with_what_it_printed(
     tmp_path: Path,
 ) -> None:
     project = write_project(tmp_path / "count", module="raise RuntimeError('no engine here')")
-    started = time.monotonic()
     with pytest.raises(EnvironmentLoadError, match="no engine here"):
-        async with launch(project):
+        async with asyncio.timeout(300), launch(project):
             pass
-    assert time.monotonic() - started < 60
 
 
 async def test_a_server_that_never_is_ready_is_given_up(tmp_path: Path) -> None:
