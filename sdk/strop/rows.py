@@ -297,8 +297,9 @@ def _split_of(name: str, otherwise: str) -> str:
 def read_file(file: Path) -> Iterator[Any]:
     """The values of a file of rows, in order.
 
-    JSON lines and Parquet are read piece by piece. A ``.json`` file is held whole: a list of rows,
-    an object that holds one as ``examples`` or ``data``, one row, or JSON lines.
+    JSON lines are read line by line, Parquet row group by row group. A ``.json`` file is held
+    whole: a list of rows, an object that holds one as ``examples`` or ``data``, one row, or JSON
+    lines.
 
     Raises:
         ValueError: It is not of its form; the line is named.
@@ -309,8 +310,10 @@ def read_file(file: Path) -> Iterator[Any]:
         from pyarrow import parquet
 
         with parquet.ParquetFile(file) as opened:
-            for batch in opened.iter_batches(_BATCH_ROWS):
-                yield from batch.to_pylist()
+            # Asked for all of them, Arrow would hold the whole file.
+            for group in range(opened.num_row_groups):
+                for batch in opened.iter_batches(_BATCH_ROWS, row_groups=[group]):
+                    yield from batch.to_pylist()
         return
     with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as opened:
         if _ending(file) in (".json", ".json.gz"):
