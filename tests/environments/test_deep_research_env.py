@@ -20,6 +20,7 @@ Find = Callable[[str], Path]
 
 SPLITS = [("twowiki", "eval", 700), ("strategyqa", "train", 2061), ("strategyqa", "eval", 229)]
 DAILY_STRIDE = 20
+ALL = pytest.param(1, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])
 DOUBLED = {
     ("twowiki", "eval"): {"2wiki_83", "2wiki_249", "2wiki_322", "2wiki_354", "2wiki_401"},
     ("strategyqa", "train"): {"8a5edfb7385edb776926"},
@@ -61,7 +62,7 @@ async def solve(environment: Environment, task: Task, answer: Any = None) -> Tra
     return trajectory
 
 
-@pytest.mark.parametrize("stride", [DAILY_STRIDE, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [DAILY_STRIDE, ALL])
 @pytest.mark.parametrize(("dataset", "split", "row_count"), SPLITS)
 async def test_every_row_wants_its_own_answer_and_no_other(
     load: Load, data_folder: Find, dataset: str, split: str, row_count: int, stride: int

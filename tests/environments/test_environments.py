@@ -48,6 +48,7 @@ def test_its_code_is_at_most_300_lines(name: str) -> None:
 
 
 @pytest.mark.slow  # The daily suite runs the same tests from the repository's root.
+@pytest.mark.timeout(1800)
 def test_its_own_tests_pass_from_its_folder(name: str, import_path: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],

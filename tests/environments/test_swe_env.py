@@ -81,7 +81,7 @@ READY = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 async def test_mini_swe_agent_repairs_a_library_in_the_sandbox(
     load: Load,
     mini_swe_agent: str,
