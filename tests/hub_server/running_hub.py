@@ -20,8 +20,11 @@ from strop_hub import admin
 from strop_hub.settings import Settings
 from tests.factories import AnUpload
 from tests.hub_server import backends
+from tests.servers.processes import ending_with_us
 
-STOP_S = 60
+STOP_S = 120
+PATIENCE_S = 120
+"""Of a client: a deadline for what is broken, and not for what is slow."""
 
 
 @dataclass
@@ -40,7 +43,7 @@ class RunningHub:
     def client(self, token: str | None = None) -> httpx.Client:
         """A client of the hub, to be closed by the caller."""
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE_S)
 
     def new_user(self, scopes: Sequence[Scope] | None = None) -> tuple[str, str]:
         """A user whom no other test knows, and a token."""
@@ -106,6 +109,8 @@ def _start(
         f"STROP_HUB_{name.upper()}": value for name, value in variables.items()
     }
     command = [
+        *ending_with_us(signal.SIGTERM),
+        str(Path(sys.executable).with_name("strop")),
         "hub",
         "serve",
         "--data",
@@ -116,7 +121,7 @@ def _start(
         *arguments,
     ]
     return subprocess.Popen(
-        [str(Path(sys.executable).with_name("strop")), *command],
+        command,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=log,

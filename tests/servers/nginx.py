@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +40,7 @@ def run_nginx(folder: Path, port: int, hub_url: str, blobs: Path) -> Iterator[No
     config, log = folder / "nginx.conf", folder / "nginx.log"
     config.write_text(_MAIN.format(folder=folder, server=_server(port, hub_url, blobs)))
     command = ["/usr/sbin/nginx", "-c", str(config), "-e", str(folder / "error.log")]
-    nginx = start(command, log, folder=folder)
+    nginx = start(command, log, folder=folder, dies_by=signal.SIGTERM)
     try:
         wait_until(lambda: is_listening(port), nginx, log, name="nginx")
         yield

@@ -58,7 +58,7 @@ class Postgres:
 
     def _answers(self) -> bool:
         with suppress(psycopg.Error):
-            psycopg.connect(self._conninfo("postgres"), connect_timeout=2).close()
+            psycopg.connect(self._conninfo("postgres"), connect_timeout=20).close()
             return True
         return False
 
@@ -104,4 +104,6 @@ def _start(folder: Path, port: int) -> subprocess.Popen[bytes]:
     command = [_binary("postgres"), "-D", str(folder / "cluster"), "-p", str(port)]
     for name, value in _SETTINGS.items():
         command += ["-c", f"{name}={value}"]
-    return processes.start(command, folder / "log", user_id=_user_id(), folder=folder)
+    return processes.start(
+        command, folder / "log", user_id=_user_id(), folder=folder, dies_by=signal.SIGQUIT
+    )

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-START_S = 60
-STOP_S = 20
+START_S = 180
+STOP_S = 60
 UNPRIVILEGED_ID = 65534
 """The user `nobody`: PostgreSQL refuses to run as root."""
 
@@ -43,13 +43,30 @@ def private_folder(prefix: str, *, owner_id: int | None = None) -> Iterator[Path
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def ending_with_us(how: signal.Signals) -> list[str]:
+    """What comes before a command to have it ended when the thread that starts it is gone.
+
+    Also when nobody could end it, as when a test run is killed; only where there is setpriv.
+    """
+    setpriv = shutil.which("setpriv")
+    return [] if setpriv is None else [setpriv, "--pdeathsig", how.name.removeprefix("SIG"), "--"]
+
+
 def start(
-    command: Sequence[str], log: Path, *, user_id: int | None = None, folder: Path
+    command: Sequence[str],
+    log: Path,
+    *,
+    user_id: int | None = None,
+    folder: Path,
+    dies_by: signal.Signals = signal.SIGKILL,
 ) -> subprocess.Popen[bytes]:
-    """Run a server in a session of its own, as another user where one is given."""
+    """Run a server in a session of its own, as another user where one is given.
+
+    `dies_by` is how it ends when the test run does.
+    """
     with log.open("ab") as output:
         return subprocess.Popen(
-            command,
+            [*ending_with_us(dies_by), *command],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
