@@ -92,7 +92,7 @@ def _a_checkout(root: Path, **tests: str) -> Path:
     for name, body in tests.items():
         (root / f"test_{name}.py").write_text(f"def test_it():\n    {body}\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly"]
-    subprocess.run(command, cwd=root, capture_output=True, timeout=120)
+    subprocess.run(command, cwd=root, capture_output=True, timeout=500)
     return root
 
 

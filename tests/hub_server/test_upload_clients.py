@@ -27,7 +27,7 @@ def run(*command: str, **variables: str) -> tuple[int, str]:
         env=os.environ | own | variables,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     return finished.returncode, " ".join((finished.stdout + finished.stderr).split())
 

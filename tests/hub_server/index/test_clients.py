@@ -33,7 +33,7 @@ def pip(author: Author, command: str, *arguments: str, index: str = "") -> str:
         env=os.environ | {"PIP_CONFIG_FILE": os.devnull, "PIP_EXTRA_INDEX_URL": ""},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr
     return finished.stdout + finished.stderr
