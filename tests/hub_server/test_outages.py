@@ -23,7 +23,7 @@ from tests.hub_server.running_hub import RunningHub, run_hub
 from tests.servers.postgres import Postgres, run_postgres
 from tests.servers.seaweed import Seaweed, run_seaweed
 
-DAILY_PUSHES = 20
+DAILY_PUSHES = 40
 SLOW_PUSHES = 500
 KILL_SHARE = 0.25
 RECOVERY_S = 120
