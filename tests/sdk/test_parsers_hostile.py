@@ -61,7 +61,7 @@ def test_no_text_makes_a_parser_slow(parser: str, text: str) -> None:
 
     PARSERS[parser](HOSTILE[text])
 
-    assert time.process_time() - started_at < 1.5
+    assert time.process_time() - started_at < 4
 
 
 PLAIN = st.text(st.characters(exclude_characters="<>`~{}\\", exclude_categories=["Cs"]))

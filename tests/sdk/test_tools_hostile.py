@@ -255,7 +255,7 @@ def test_thousands_of_calls_with_one_id_take_no_quadratic_time() -> None:
 
     texts = answers(calls, a_tool("x"))
 
-    assert time.process_time() - started_at < 1.5
+    assert time.process_time() - started_at < 4
     assert all(text.startswith("Error: The call id") for text in texts)
 
 

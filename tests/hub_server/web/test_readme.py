@@ -120,7 +120,7 @@ def test_no_readme_keeps_the_hub_busy(text: str) -> None:
 
     render_readme(text)
 
-    assert time.process_time() - began < 1.5
+    assert time.process_time() - began < 4
 
 
 @pytest.mark.parametrize("text", ["", "a\0b", "\ud800", "\u202e", "&#0;", "\r\n\r\n"])

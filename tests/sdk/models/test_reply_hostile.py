@@ -249,7 +249,7 @@ def test_a_line_that_comes_in_many_pieces_takes_linear_time() -> None:
     events = [event for piece in pieces for event in reader.feed(piece)]
 
     assert events == [b"x" * 4096 * 5000]
-    assert time.process_time() - started_at < 1.5
+    assert time.process_time() - started_at < 4
 
 
 def test_a_mark_of_byte_order_at_the_very_beginning_does_not_cost_the_first_event() -> None:

@@ -45,7 +45,7 @@ def test_the_last_box_whose_braces_balance_counts(text: str, answer: str | None)
 def test_thousands_of_boxes_are_read_in_little_time(text: str) -> None:
     started = time.process_time()
     boxed_answer(text)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 4
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ async def test_no_reply_makes_the_search_slow(case: str) -> None:
 
     trajectory = await judged(Judge(SLOW[case]))
 
-    assert time.process_time() - started_at < 1.5
+    assert time.process_time() - started_at < 4
     assert trajectory.reward is None
 
 

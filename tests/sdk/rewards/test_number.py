@@ -83,7 +83,7 @@ def test_long_nonsense_is_read_in_little_time(text: str) -> None:
     started = time.process_time()
     parse_number(text)
     last_number(text)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 4
 
 
 @given(st.fractions(), st.text(st.characters(categories=["L"]), max_size=20))

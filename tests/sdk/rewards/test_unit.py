@@ -163,7 +163,7 @@ async def test_what_is_no_quantity_is_wrong_and_found_so_at_once(score: Score, a
     parse_unit("m")
     started = time.process_time()
     assert parse_quantity(answer) is None
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 4
     trajectory = await score(quantity(), f"\\boxed{{{answer}}}", "12 m")
     assert (trajectory.reward, trajectory.failure) == (0, None)
 

@@ -89,7 +89,7 @@ async def test_any_text_is_a_query(query: str) -> None:
 async def test_a_giant_query_takes_no_time(index: LocalIndex, query: str) -> None:
     started = time.process_time()
     await pages_of(index, query)
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 4
 
 
 @pytest.mark.parametrize(
