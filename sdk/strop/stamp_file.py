@@ -45,7 +45,7 @@ class StampWriter:
 
     Example:
         >>> with StampWriter(Path("runs/first/trajectories.jsonl")) as stamps:
-        ...     stamps.write(trajectory.attempt, group_id="g17", advantages=[0.25])
+        ...     stamps.write(trajectory, group_id="g17", advantages=[0.25])
     """
 
     def __init__(self, trajectories: Path, *, has_fsync: bool = False) -> None:
@@ -57,23 +57,32 @@ class StampWriter:
         self._lines = LineFile(stamps_path(trajectories), has_fsync=has_fsync)
 
     def write(
-        self, attempt: Attempt, *, advantages: Advantages | None = None, **stamps: JSON
+        self,
+        attempt: Attempt | Trajectory,
+        *,
+        advantages: Advantages | None = None,
+        **stamps: JSON,
     ) -> None:
         """Stamp an attempt; of the same name the later stamp counts.
 
         Args:
-            attempt: Whose trajectory is meant.
+            attempt: Whose trajectory is meant. Where the trajectory itself is given, `advantages`
+                must be as many as its samples and their tokens.
             advantages: One for each sample that its `to_samples` gives.
             **stamps: ``group_id``, ``policy_version_start``, ``policy_version_end``,
                 ``interruptions``, ``loss_weights``, or names of the trainer's own.
 
         Raises:
-            TrajectoryFileError: A stamp is not what its name says.
+            TrajectoryFileError: A stamp is not what its name says, or `advantages` do not fit.
             OSError: The disk is full or the file is gone; nothing of the line stays.
         """
         value: dict[str, JSON] = dict(stamps)
         if advantages is not None:
+            if isinstance(attempt, Trajectory):
+                _check_counts(advantages, attempt)
             value["advantages"] = [_packed(each) for each in advantages]
+        if isinstance(attempt, Trajectory):
+            attempt = attempt.attempt
         line: dict[str, JSON] = {
             "schema": SCHEMA,
             "attempt": attempt_to_json(attempt),
@@ -171,6 +180,22 @@ def _read_attempt(line: bytes, path: Path, number: int) -> Attempt:
     if problem := next(stamp_problems(value), None):
         raise TrajectoryFileError(f"{where}: `{problem[0]}` {problem[1]}.")
     return Attempt(**{name: value["attempt"][name] for name in Attempt.__dataclass_fields__})
+
+
+def _check_counts(advantages: Advantages, trajectory: Trajectory) -> None:
+    samples = trajectory.to_samples()
+    if len(advantages) != len(samples):
+        raise TrajectoryFileError(
+            f"`advantages` are {len(advantages)}, but `to_samples()` gives {len(samples)}. Give "
+            "one for each sample, in that order. Nothing was written."
+        )
+    for index, (each, sample) in enumerate(zip(advantages, samples, strict=True)):
+        if isinstance(each, array) and len(each) != len(sample.token_ids):
+            raise TrajectoryFileError(
+                f"`advantages[{index}]` holds {len(each)} numbers, but the sample has "
+                f"{len(sample.token_ids)} tokens. Give one for each of its `token_ids`, or a "
+                "single number for all. Nothing was written."
+            )
 
 
 def _packed(advantage: float | array[float]) -> JSON:

@@ -110,6 +110,28 @@ def test_advantages_of_tokens_are_packed(path: Path) -> None:
     assert findings(path) == []
 
 
+def test_advantages_are_held_against_the_samples_of_a_trajectory_that_is_given(path: Path) -> None:
+    trajectory = member(0)
+    (sample,) = trajectory.to_samples()
+    fitting = array("f", [0.5] * len(sample.token_ids))
+    with StampWriter(path) as stamps:
+        stamps.write(trajectory, advantages=[fitting], group_id="g")
+        stamps.write(trajectory, advantages=[0.5])
+        for wrong, told in (
+            ([], r"are 0, but `to_samples\(\)` gives 1\. Give one for each sample"),
+            ([0.5, 0.5], r"are 2, but `to_samples\(\)` gives 1"),
+            (
+                [fitting[1:]],
+                rf"`advantages\[0\]` holds {len(fitting) - 1} .* {len(fitting)} tokens",
+            ),
+        ):
+            with pytest.raises(TrajectoryFileError, match=told):
+                stamps.write(trajectory, advantages=wrong)
+
+    assert Stamps(path).of(trajectory.attempt) == {"advantages": [0.5], "group_id": "g"}
+    assert len(stamps_path(path).read_bytes().splitlines()) == 2
+
+
 @pytest.mark.parametrize(
     ("stamps", "field"),
     [
