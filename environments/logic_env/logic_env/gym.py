@@ -4,7 +4,7 @@ import json
 import random
 import re
 import sys
-from functools import cache
+from functools import cache, partial, partialmethod
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +13,8 @@ from strop import Task
 
 _HUGE = re.compile(r"(?<!\w)[\d._]+[eE][-+]?[\d_]{4}")
 """An exponent on which exact arithmetic would not end."""
+_LARGEST = 1000
+"""Of a sequence of numbers: its generator drops those that hold a larger one."""
 
 
 def known_generators() -> list[str]:
@@ -25,7 +27,11 @@ def make_gym(name: str, rng: random.Random, level: int) -> tuple[str, str, dict[
     low, high = FACTS["levels"].get(name, (1, 3))
     level, seed = min(max(level, low), high), rng.getrandbits(31)
     is_numbered = name in FACTS["numbered"]
-    item = _fresh(name, level, seed)[0] if is_numbered else _generator(name, level)[seed]
+    try:
+        item = _fresh(name, level, seed)[0] if is_numbered else _generator(name, level)[seed]
+    except RuntimeError:
+        # It found none for this seed.
+        return make_gym(name, rng, level)
     entry = json.loads(json.dumps(item, default=str))
     question, answer = entry.pop("question"), entry["answer"]
     if answer is None:
@@ -43,8 +49,10 @@ def verify_gym(task: Task, answer: str) -> float:
         return 0.0
     if name in FACTS["with_tuples"]:
         entry = _as_tuples(entry)
+    entry["metadata"] = {"target": 24, **entry["metadata"]}
     try:
-        verdict = _generator(name, details["level"]).score_answer(answer, entry)
+        judge = _generator(FACTS["judges"].get(name, name), details["level"])
+        verdict = judge.score_answer(answer, entry)
     except Exception:  # noqa: BLE001 - verifiers raise on what they cannot read
         return 0.0
     return min(max(float(verdict), 0.0), 1.0)
@@ -58,22 +66,59 @@ def _generator(name: str, level: int) -> Any:
 def _fresh(name: str, level: int, seed: int) -> Any:
     generators, curricula = _registries()
     make, make_config = generators[name]
-    if name in curricula:
+    if name in curricula and name not in FACTS["flat"]:
         curriculum = curricula[name]()
         curriculum.set_global_level(level - 1)
         return make(curriculum.generate_configuration({"seed": seed, "size": 1}))
     return make(make_config(seed=seed, size=1))
 
 
+@cache
 def _registries() -> tuple[dict[str, Any], dict[str, Any]]:
     # What one game alone needs would import a plotting library, which leaves a cache of fonts.
-    absent = sys.modules.setdefault("cellpylib", ModuleType("absent"))
+    cells: Any = sys.modules.setdefault("cellpylib", ModuleType("absent"))
     # The library takes long to import: only who plays it waits for it.
-    from reasoning_gym.factory import CURRICULA, DATASETS
+    import numpy as np
+    import reasoning_gym as gym
 
-    if absent.__name__ == "absent":
+    if cells.__name__ == "absent":
+        cells.init_simple2d = lambda *size: np.zeros((1, *size), int)
+        cells.evolve2d, cells.game_of_life_rule = _evolved, None
         sys.modules.pop("cellpylib", None)
-    return DATASETS, CURRICULA
+    _mend(gym)
+    return gym.factory.DATASETS, gym.factory.CURRICULA
+
+
+def _mend(gym: Any) -> None:
+    """Replace names in its modules, which leaves every task as it is in some process.
+
+    Sets are gone through in order, nothing is printed, and sequences of numbers that would be
+    dropped after minutes of arithmetic are dropped at once.
+    """
+    in_order = partial(sorted, key=str)
+    gym.algebra.polynomial_multiplication.list = in_order
+    gym.algorithmic.isomorphic_strings.list = gym.algorithmic.ransom_note.list = in_order
+    gym.games.knight_swap.frozenset = lambda squares: tuple(sorted(squares))
+    gym.games.tower_of_hanoi.print = gym.code.contrib.bfit.Compiler.Optimizer.print = "".format
+    rule = gym.cognition.number_sequences.PatternRule
+    rule.apply = partialmethod(_bounded, rule.apply)
+
+
+def _bounded(rule: Any, apply: Any, *given: Any) -> Any:
+    if abs(result := apply(rule, *given)) > _LARGEST:
+        raise OverflowError
+    return result
+
+
+def _evolved(board: Any, timesteps: int, **_: Any) -> Any:
+    """The game of life, as in the library that is not imported."""
+    import numpy as np
+
+    boards, near = [board[0]], (-1, 0, 1)
+    while len(boards) < timesteps:
+        around = sum(np.roll(boards[-1], (y, x), (0, 1)) for y in near for x in near)
+        boards.append(1 * ((around == 3) | (boards[-1] * around == 4)))
+    return boards
 
 
 def _as_tuples(value: Any) -> Any:
