@@ -87,7 +87,7 @@ def run_load(
 @pytest.mark.parametrize(
     ("process_count", "client_count", "seconds", "workers"),
     [
-        pytest.param(4, 8, 5, 1, id="daily"),
+        pytest.param(4, 8, 10, 1, id="daily"),
         pytest.param(8, 64, 60, 1, marks=[slow, pytest.mark.timeout(1200)], id="one-process"),
         pytest.param(8, 64, 60, 4, marks=[slow, pytest.mark.timeout(1200)], id="four-processes"),
     ],
