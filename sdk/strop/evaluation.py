@@ -56,6 +56,8 @@ class Report:
     """Of judges and other services outside."""
     seat_usage: dict[str, Usage] = field(default_factory=dict)
     """Of each seat's model; together they are `usage`."""
+    source_usage: dict[str, Usage] = field(default_factory=dict)
+    """By source, such as ``judge:helpful``; together they are `outside_usage`."""
     environments: dict[str, Report] = field(default_factory=dict)
     """By full name, where a run mixes several."""
 
@@ -127,7 +129,7 @@ class Tally:
         self._attempt_count = 0
         self._truncated_count = 0
         self._seat_usage: dict[str, Usage] = {}
-        self._outside_usage = Usage()
+        self._source_usage: dict[str, Usage] = {}
         self._rewards, self._tasks, self._turns = _Mean(), _Mean(), _Mean()
         self._metrics: dict[str, _Mean] = {}
         self._passes: dict[int, _Mean] = {}
@@ -147,8 +149,7 @@ class Tally:
         self._attempt_count += 1
         self._truncated_count += trajectory.is_truncated
         add_seat_usage(self._seat_usage, trajectory)
-        if trajectory.replies:
-            self._outside_usage = self._outside_usage + trajectory.outside_usage
+        add_source_usage(self._source_usage, trajectory)
         if trajectory.failure is not None:
             self._failures[trajectory.failure.type] += 1
             self._count_cause(trajectory.failure.message)
@@ -182,8 +183,9 @@ class Tally:
             truncated_count=self._truncated_count,
             mean_turns=self._turns.mean if self._turns.count else None,
             usage=sum(self._seat_usage.values(), Usage()),
-            outside_usage=self._outside_usage,
+            outside_usage=sum(self._source_usage.values(), Usage()),
             seat_usage=dict(self._seat_usage),
+            source_usage=dict(self._source_usage),
             environments={name: part.report() for name, part in self._parts.items()},
         )
 
@@ -233,6 +235,13 @@ def add_seat_usage(usage: dict[str, Usage], trajectory: Trajectory) -> None:
     for segment in trajectory.segments:
         if segment.usage is not None:
             usage[segment.seat] = usage.get(segment.seat, _NO_USAGE) + segment.usage
+
+
+def add_source_usage(usage: dict[str, Usage], trajectory: Trajectory) -> None:
+    """Add what judges and other services outside took to what each source took before."""
+    for reply in trajectory.replies:
+        if reply.usage is not None:
+            usage[reply.source] = usage.get(reply.source, _NO_USAGE) + reply.usage
 
 
 def summarize(

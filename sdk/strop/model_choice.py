@@ -64,7 +64,23 @@ class LimitsChoice(Strict):
     connection_count: int | None = Field(default=None, ge=1)
 
 
-class ModelChoice(Strict):
+class Prices(Strict):
+    """What a model's tokens cost, for the progress and the report; in any currency."""
+
+    prompt_price: float | None = Field(default=None, ge=0)
+    """Money for a million prompt tokens."""
+    completion_price: float | None = Field(default=None, ge=0)
+    """Money for a million sampled tokens."""
+
+    def cost(self, usage: Usage) -> float | None:
+        """What these tokens cost; None where no price is known."""
+        if self.prompt_price is None and self.completion_price is None:
+            return None
+        prompt = usage.prompt_tokens * (self.prompt_price or 0.0)
+        return (prompt + usage.completion_tokens * (self.completion_price or 0.0)) / 1e6
+
+
+class ModelChoice(Prices):
     """The model, or one seat's."""
 
     name: str = "scripted:oracle"
@@ -109,22 +125,11 @@ class ModelChoice(Strict):
     requests_per_s: float | None = Field(default=None, gt=0)
     tokens_per_s: float | None = Field(default=None, gt=0)
     """Of prompts and completions together, on average."""
-    prompt_price: float | None = Field(default=None, ge=0)
-    """Money for a million prompt tokens, for the progress and the report; any currency."""
-    completion_price: float | None = Field(default=None, ge=0)
-    """Money for a million sampled tokens."""
 
     @property
     def key_variable(self) -> str:
         """The variable with the key."""
         return self.api_key_env or KEY_VARIABLES.get(self.api, OTHER_KEY_VARIABLE)
-
-    def cost(self, usage: Usage) -> float | None:
-        """What these tokens cost; None where no price is known."""
-        if self.prompt_price is None and self.completion_price is None:
-            return None
-        prompt = usage.prompt_tokens * (self.prompt_price or 0.0)
-        return (prompt + usage.completion_tokens * (self.completion_price or 0.0)) / 1e6
 
     @field_validator("base_url")
     @classmethod

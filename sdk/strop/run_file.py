@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from strop.errors import ConfigError
-from strop.model_choice import ModelChoice, Strict
+from strop.model_choice import ModelChoice, Prices, Strict
 from strop.runner import RunPlan
 from strop.types import Sampling, Usage
 
@@ -70,6 +70,8 @@ class RunFile(Strict):
     model: ModelChoice = ModelChoice()
     seats: dict[str, ModelChoice] = Field(default_factory=dict)
     """Models of further seats by name; `model` plays the rest."""
+    judges: dict[str, Prices] = Field(default_factory=dict)
+    """What the tokens of the environment's judges cost, by their names."""
     sampling: SamplingChoice = SamplingChoice()
     run: RunChoice = RunChoice()
 
@@ -119,15 +121,18 @@ class RunFile(Strict):
             )
             raise ConfigError(f"{where} is no run:{problems}") from error
 
-    def cost(self, usage: Mapping[str, Usage]) -> float | None:
-        """What the tokens of all seats cost; None where no model has a price.
+    def cost(self, usage: Mapping[str, Usage], outside_usage: Mapping[str, Usage]) -> float | None:
+        """What the tokens of all seats and judges cost; None where no model has a price.
 
         Args:
             usage: By seat. What a model without a price takes costs nothing.
+            outside_usage: By source, as `judge_costs` takes it.
         """
-        choices = (self.model, *self.seats.values())
-        has_price = any(each.cost(Usage()) is not None for each in choices)
-        return math.fsum(self.seat_costs(usage).values()) if has_price else None
+        priced = (self.model, *self.seats.values(), *self.judges.values())
+        if all(each.cost(Usage()) is None for each in priced):
+            return None
+        costs = self.seat_costs(usage), self.judge_costs(outside_usage)
+        return math.fsum(cost for each in costs for cost in each.values())
 
     def seat_costs(self, usage: Mapping[str, Usage]) -> dict[str, float]:
         """What each seat's tokens cost at the prices of its own model, where that has one.
@@ -136,7 +141,20 @@ class RunFile(Strict):
             usage: By seat.
         """
         costs = {seat: self.seats.get(seat, self.model).cost(took) for seat, took in usage.items()}
-        return {seat: cost for seat, cost in costs.items() if cost is not None}
+        return _known(costs)
+
+    def judge_costs(self, outside_usage: Mapping[str, Usage]) -> dict[str, float]:
+        """What each judge's tokens cost, where `judges` has its prices; by source.
+
+        Args:
+            outside_usage: By source, such as ``judge:helpful``.
+        """
+        unpriced = Prices()
+        costs = {
+            source: self.judges.get(source.removeprefix("judge:"), unpriced).cost(took)
+            for source, took in outside_usage.items()
+        }
+        return _known(costs)
 
     def to_json(self) -> dict[str, Any]:
         """The run as JSON, which `parse` reads back equal."""
@@ -168,6 +186,10 @@ class RunFile(Strict):
             max_failure_share=run.max_failure_share,
             token_budget=run.token_budget,
         )
+
+
+def _known(costs: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: cost for name, cost in costs.items() if cost is not None}
 
 
 def _put(document: dict[str, Any], override: str) -> None:

@@ -75,6 +75,7 @@ def test_tokens_of_judges_are_counted_apart() -> None:
     report = summarize([judged, judged, scored("b", 0.0)])
 
     assert report.outside_usage == Usage(100, 14)
+    assert report.source_usage == {"judge:polite": Usage(100, 14)}
     assert report.usage == Usage(9, 3, 3)
 
 

@@ -222,14 +222,17 @@ def _show(document: Mapping[str, Any]) -> None:
             *[(f"  {count} times", cause) for cause, count in report["causes"].items()],
             ("judges' tokens", sum(report["outside_usage"].values()) or None),
             ("cost", None if document["cost"] is None else f"{document['cost']:.2f}"),
-            *_seat_costs(document["seat_costs"]),
+            *_costs(document["seat_costs"], document["judge_costs"]),
             ("trajectories", document["trajectories"]),
         ]
     )
 
 
-def _seat_costs(costs: Mapping[str, float]) -> list[tuple[str, str]]:
-    return [(f"  {seat}", f"{cost:.2f}") for seat, cost in costs.items()] if len(costs) > 1 else []
+def _costs(seats: Mapping[str, float], judges: Mapping[str, float]) -> list[tuple[str, str]]:
+    if len(seats) < 2 and not judges:
+        return []
+    costs = [*seats.items(), *judges.items()]
+    return [(f"  {name}", f"{cost:.2f}") for name, cost in costs]
 
 
 def _mean(report: Mapping[str, Any]) -> str:

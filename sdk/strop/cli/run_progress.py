@@ -4,13 +4,15 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from strop.cli.output import print_message
 
 if TYPE_CHECKING:
     from strop.trajectory import Trajectory
     from strop.types import Usage
+
+    Cost: TypeAlias = Callable[[Mapping[str, Usage], Mapping[str, Usage]], float | None]
 
 _LIVE_INTERVAL_S = 0.1
 _PLAIN_INTERVAL_S = 10.0
@@ -21,12 +23,10 @@ class RunProgress:
 
     Args:
         planned_count: Attempts in all, or None where nobody knows.
-        cost: From the tokens that each seat took so far to money, or to None.
+        cost: From the tokens that each seat and each judge took so far to money, or to None.
     """
 
-    def __init__(
-        self, planned_count: int | None, cost: "Callable[[Mapping[str, Usage]], float | None]"
-    ) -> None:
+    def __init__(self, planned_count: int | None, cost: "Cost") -> None:
         self._planned_count = planned_count
         self._cost = cost
         self._is_live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
@@ -35,6 +35,7 @@ class RunProgress:
         self._finished_count = self._made_count = self._failure_count = self._scored_count = 0
         self._reward_sum = 0.0
         self._seat_usage: dict[str, Usage] = {}
+        self._source_usage: dict[str, Usage] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -59,11 +60,12 @@ class RunProgress:
             self._show(now - self._started_at_s)
 
     def _count(self, trajectory: "Trajectory") -> None:
-        from strop.evaluation import add_seat_usage
+        from strop.evaluation import add_seat_usage, add_source_usage
 
         self._made_count += 1
         self._failure_count += trajectory.failure is not None
         add_seat_usage(self._seat_usage, trajectory)
+        add_source_usage(self._source_usage, trajectory)
         if trajectory.reward is not None:
             self._scored_count += 1
             self._reward_sum += trajectory.reward
@@ -87,7 +89,7 @@ class RunProgress:
         tokens = sum(each.prompt_tokens + each.completion_tokens for each in took)
         if tokens:
             parts.append(f"{_short(tokens)} tokens")
-        cost = self._cost(self._seat_usage)
+        cost = self._cost(self._seat_usage, self._source_usage)
         if cost is not None:
             parts.append(f"cost {cost:.2f}")
         parts.append(f"{_clock(elapsed_s)} gone")

@@ -39,8 +39,9 @@ def make_run(run: "RunFile", *, is_resumed: bool) -> dict[str, Any]:
         "environments": record["environments"],
         "model": run.model.name,
         "trajectories": str(out / TRAJECTORIES_NAME) if out else None,
-        "cost": run.cost(report.seat_usage),
+        "cost": run.cost(report.seat_usage, report.source_usage),
         "seat_costs": run.seat_costs(report.seat_usage),
+        "judge_costs": run.judge_costs(report.source_usage),
         "report": report.to_json(),
     }
     if out is not None:

@@ -1,7 +1,8 @@
-"""What a run costs is what each seat's model asks for the tokens that this seat took."""
+"""What a run costs is what each seat's and judge's model asks for the tokens that it took."""
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,93 @@ async def test_two_models_of_a_run_are_paid_at_their_own_prices(
     assert ["customer", f"{user_cost:.2f}"] in [line.split() for line in done.stdout.splitlines()]
 
 
-def run_with(model: dict[str, Any], **seats: dict[str, Any]) -> RunFile:
-    return RunFile.parse({"environments": [{"ref": "any"}], "model": model, "seats": seats})
+JUDGED = """
+from strop import Environment, Task
+from strop.models.openai import OpenAIModel
+from strop.rewards import judge
+
+
+class Judged(Environment):
+    def __init__(self, model):
+        rewards = [judge(model, f"Is it {n}?", {"yes": 1, "no": 0}, name=n) for n in ("one", "two")]
+        super().__init__(tasks={"train": [Task("1", "Talk.")]}, rewards=rewards)
+        self.model = model
+
+    async def close(self):
+        await self.model.close()
+
+
+def load_environment(url: str) -> Environment:
+    return Judged(OpenAIModel("my-judge", url))
+"""
+
+JUDGED_RUN = """
+[[environments]]
+ref = "judged-env"
+settings = {{ url = "{judge_url}" }}
+
+[model]
+name = "my-policy"
+base_url = "{policy_url}"
+prompt_price = 100_000.0
+
+[judges.one]
+prompt_price = 100_000.0
+completion_price = 2_000_000.0
+
+[run]
+tasks = 1
+group_size = 2
+out = "out"
+"""
+
+
+def as_is_asked(messages: Sequence[dict[str, Any]], tools: Sequence[Any]) -> str:
+    return "VERDICT: yes" if "VERDICT" in messages[-1]["content"] else "Hello."
+
+
+async def test_a_judge_is_paid_at_its_own_price_apart_from_the_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(install_module(tmp_path / "site", "judged_env", JUDGED)))
+    async with (
+        ModelServer(as_is_asked, model="my-policy") as one,
+        ModelServer(as_is_asked, model="my-judge") as other,
+    ):
+        text = JUDGED_RUN.format(policy_url=one.base_url, judge_url=other.base_url)
+        (tmp_path / "run.toml").write_text(text)
+        run = ("eval", "run", "--config", "run.toml")
+        done = await asyncio.to_thread(strop, *run, cwd=tmp_path)
+
+    assert done.code == 0, done.stderr
+    policy, judges = Usage(), {"judge:one": Usage(), "judge:two": Usage()}
+    for trajectory in read_trajectories(tmp_path / "out" / "trajectories.jsonl"):
+        policy += trajectory.usage
+        for reply in trajectory.replies:
+            assert reply.usage is not None
+            judges[reply.source] += reply.usage
+    paid = judges["judge:one"]
+    assert min(policy.prompt_tokens, paid.prompt_tokens, paid.completion_tokens) > 0
+    policy_cost = policy.prompt_tokens * 0.1
+    judge_cost = paid.prompt_tokens * 0.1 + paid.completion_tokens * 2.0
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["seat_costs"] == pytest.approx({"policy": policy_cost})
+    assert report["judge_costs"] == pytest.approx({"judge:one": judge_cost})
+    assert report["cost"] == pytest.approx(policy_cost + judge_cost)
+    counted = report["report"]["source_usage"]
+    assert {source: Usage(**counts) for source, counts in counted.items()} == judges
+    assert Usage(**report["report"]["outside_usage"]) == paid + judges["judge:two"]
+    assert f"cost {policy_cost + judge_cost:.2f}" in done.stderr
+    shown = [line.split() for line in done.stdout.splitlines()]
+    assert ["policy", f"{policy_cost:.2f}"] in shown
+    assert ["judge:one", f"{judge_cost:.2f}"] in shown
+
+
+def run_with(
+    model: dict[str, Any], judges: dict[str, Any] | None = None, **seats: dict[str, Any]
+) -> RunFile:
+    document = {"environments": [{"ref": "any"}], "model": model, "seats": seats}
+    return RunFile.parse(document | {"judges": judges or {}})
 
 
 TOOK = {"policy": Usage(1_000_000, 500_000), "user": Usage(2_000_000, 0)}
@@ -92,5 +178,16 @@ def test_a_seat_without_a_model_of_its_own_is_played_and_paid_as_the_main_one(
     run: RunFile, costs: dict[str, float], cost: float | None
 ) -> None:
     assert run.seat_costs(TOOK) == costs
-    assert run.cost(TOOK) == cost
-    assert run.cost({}) == (None if cost is None else 0.0)
+    assert run.cost(TOOK, {"judge:polite": Usage(1, 1)}) == cost
+    assert run.cost({}, {}) == (None if cost is None else 0.0)
+
+
+def test_judges_are_priced_by_name_and_what_has_no_price_costs_nothing() -> None:
+    took = {"judge:polite": Usage(3_000_000, 1_000_000), "search": Usage(1_000_000, 0)}
+    price = {"prompt_price": 2.0}
+
+    assert run_with({}, {"polite": price}).judge_costs(took) == {"judge:polite": 6.0}
+    assert run_with({}, {"search": price}).judge_costs(took) == {"search": 2.0}
+    assert run_with({}, {"polite": price}).cost(TOOK, took) == 6.0
+    assert run_with(price, {"polite": price}).cost(TOOK, took) == 12.0
+    assert run_with(price, {"polite": {}}).judge_costs(took) == {}
