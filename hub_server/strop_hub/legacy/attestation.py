@@ -15,6 +15,7 @@ from typing import Any
 from packaging.utils import parse_sdist_filename, parse_wheel_filename
 
 from strop.errors import ConfigError
+from strop.hub.wire import PublishedFile
 from strop_hub.errors import AttestationError
 from strop_hub.publish.form import ReceivedFile
 from strop_hub.settings import Settings
@@ -25,10 +26,17 @@ MAX_ATTESTATIONS = 2
 
 _MEDIA_TYPE = "application/vnd.in-toto+json"
 _STATEMENT = "https://in-toto.io/Statement/v1"
+_GITHUB_ISSUER = "https://token.actions.githubusercontent.com"
+_WORKFLOW_RAN_ON = ("1.3.6.1.4.1.57264.1.13", "1.3.6.1.4.1.57264.1.14")
+"""Claims of a certificate: the commit, and the branch or tag."""
 
 
 def keep_provenance(
-    storage: Storage, settings: Settings, owner: str, file: ReceivedFile, attestations: str | None
+    storage: Storage,
+    settings: Settings,
+    owner: str,
+    file: ReceivedFile | PublishedFile,
+    attestations: str | None,
 ) -> str | None:
     """The key of the blob with the file's provenance; None when it came without attestations.
 
@@ -42,6 +50,19 @@ def keep_provenance(
     sha256 = hashlib.sha256(content).hexdigest()
     storage.put_bytes(sha256, content)
     return sha256
+
+
+def attestations_of(provenance: bytes) -> str:
+    """The attestations in a provenance document, as packaging clients send them.
+
+    Raises:
+        AttestationError: It is none.
+    """
+    try:
+        bundles = json.loads(provenance)["attestation_bundles"]
+        return json.dumps([one for bundle in bundles for one in bundle["attestations"]])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise AttestationError(f"the provenance cannot be read: {error}") from None
 
 
 def publishers_of(owner: str, trusted: Iterable[str]) -> list[tuple[str, str]]:
@@ -84,7 +105,7 @@ def check_trusted_root(path: str) -> None:
 
 
 def verify(
-    file: ReceivedFile,
+    file: ReceivedFile | PublishedFile,
     attestations: str,
     publishers: list[tuple[str, str]],
     trusted_root: str = "",
@@ -104,13 +125,13 @@ def verify(
         import pypi_attestations as library
     except ModuleNotFoundError:
         raise AttestationError(
-            "this hub does not verify attestations, and keeps none unverified. Upload without "
-            "`--attestations`, or ask its operator to install strop[hub,attestations]."
+            "this hub does not verify attestations, and keeps none unverified. Its operator can "
+            "install strop[hub,attestations]; without attestations the file itself is taken."
         ) from None
     if not publishers:
         raise AttestationError(
-            "this hub trusts no publisher for this owner, so that no attestation can be valid. "
-            "Upload without `--attestations`, or ask its operator to name yours."
+            "this hub trusts no publisher for this owner, so that no attestation can be valid. Its "
+            "operator can name some; without attestations the file itself is taken."
         )
     parsed = _parse(library, attestations)
     try:
@@ -162,7 +183,8 @@ def _publisher(
     problem: Exception | None = None
     for publisher in candidates:
         try:
-            kind, payload = verifier.verify_dsse(attestation.to_bundle(), publisher._as_policy())
+            policy = _policy(publisher, attestation.certificate_claims)
+            kind, payload = verifier.verify_dsse(attestation.to_bundle(), policy)
             _check_statement(library, kind, payload, distribution)
         except Exception as error:  # noqa: BLE001 - parsers of certificates raise what they like
             problem = error
@@ -170,7 +192,33 @@ def _publisher(
             return publisher
     raise AttestationError(
         f"an attestation of {distribution.name} is not valid: {str(problem)[:300]}. "
-        "Nothing was stored; build and upload it again."
+        "Build and attest it again, or leave its attestations out."
+    )
+
+
+def _policy(publisher: Any, claims: dict[str, str]) -> Any:
+    """What the certificate of a signature by the publisher says.
+
+    It names the workflow's file together with the commit or the branch it ran on, which its own
+    claims tell. Source: PEP 740; the extensions of Fulcio's certificates.
+    """
+    from sigstore.verify.policy import (
+        AllOf,
+        AnyOf,
+        OIDCBuildConfigURI,
+        OIDCIssuerV2,
+        OIDCSourceRepositoryURI,
+    )
+
+    repository = f"https://github.com/{publisher.repository}"
+    workflow = f"{repository}/.github/workflows/{publisher.workflow}"
+    places = [f"{workflow}@{claims[oid]}" for oid in _WORKFLOW_RAN_ON if oid in claims]
+    return AllOf(
+        [
+            OIDCIssuerV2(_GITHUB_ISSUER),
+            OIDCSourceRepositoryURI(repository),
+            AnyOf([OIDCBuildConfigURI(place) for place in places]),
+        ]
     )
 
 

@@ -1,6 +1,7 @@
 """The upload path of packaging clients: a wheel or a source distribution a request."""
 
 from dataclasses import replace
+from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -18,6 +19,7 @@ from strop_hub.hub import Hub, in_thread
 from strop_hub.leases import write_named
 from strop_hub.legacy.attestation import keep_provenance
 from strop_hub.legacy.form import ATTESTATIONS, examine_legacy, legacy_parts
+from strop_hub.publish.provenance import ProvenanceOrder, add_provenance
 from strop_hub.publish.receive import check_length, receive
 from strop_hub.publish.record import Order
 from strop_hub.publish.sdist import SdistCandidate, SdistOrder, record_sdist
@@ -27,6 +29,8 @@ from strop_hub.publish.staging import staging_folder
 
 async def upload(hub: Hub, caller: Caller, owner: str | None, body: Body, act: Act) -> PushOutcome:
     """Publish the one file of a request; the same file again succeeds without effect.
+
+    Only attestations are kept that come with it later, while its version is open.
 
     Args:
         hub: The hub's parts.
@@ -46,21 +50,23 @@ async def upload(hub: Hub, caller: Caller, owner: str | None, body: Body, act: A
     with staging_folder(hub.settings.uploads) as folder:
         form = await receive(body.chunks, body.content_type, folder, parts, hub.workers.blob)
         candidate = await in_thread(hub.workers.archive, examine_legacy, form.files, form.fields)
-        provenance = await in_thread(
-            hub.workers.archive,
-            keep_provenance,
-            hub.storage,
-            hub.settings,
-            owner,
-            next(iter(form.files.values())),
-            form.fields.get(ATTESTATIONS),
-        )
+        (file,) = form.files.values()
+        attestations = form.fields.get(ATTESTATIONS)
+        keep = partial(keep_provenance, hub.storage, hub.settings, owner, file, attestations)
+        provenance = await in_thread(hub.workers.archive, keep)
         target = f"{owner}/{candidate.facts.name}@{candidate.facts.version}"
         act = replace(act, target=target)
         if isinstance(candidate, SdistCandidate):
             order = SdistOrder(caller, owner, candidate, act, provenance)
-            return await _publish_sdist(hub, order)
-        return await _publish_wheel(hub, Order(caller, owner, candidate, None, act, provenance))
+            outcome = await _publish_sdist(hub, order)
+        else:
+            wheel = Order(caller, owner, candidate, None, act, provenance)
+            outcome = await _publish_wheel(hub, wheel)
+        if provenance is None or outcome is PushOutcome.PUBLISHED:
+            return outcome
+        late = ProvenanceOrder(caller, owner, candidate.facts.name, file.sha256, provenance, act)
+        is_new = await in_thread(hub.workers.database, add_provenance, hub, late, keep)
+        return PushOutcome.PUBLISHED if is_new else outcome
 
 
 def only_owner(caller: Caller) -> str:

@@ -25,7 +25,7 @@ from strop.hub.wire import (
 )
 from strop_hub.audit.service import Act
 from strop_hub.checks.service import report_check
-from strop_hub.errors import NotFoundError
+from strop_hub.errors import AttestationError, NotFoundError
 from strop_hub.hub import Hub
 from strop_hub.models import SHOWN, Environment, Owner, Version
 from strop_hub.publish import sdk
@@ -35,7 +35,12 @@ from strop_hub.publish.validate import SOURCE, WHEEL, examine
 from strop_hub.publish.yank import unyank, yank
 from strop_hub.releases import moves, operator, standing, tags
 from strop_hub.releases.subject import Request
-from strop_hub.upkeep.taking import examine_file, mirroring_caller, take_file
+from strop_hub.upkeep.taking import (
+    examine_file,
+    mirroring_caller,
+    take_file,
+    take_provenance,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,8 @@ class Followed:
     client: HubClient
     prefix: str
     change: Change
+    left_out: list[str]
+    """Attestations that are not valid here, with the cause; more are added."""
 
     @property
     def owner(self) -> str:
@@ -85,7 +92,9 @@ def _publish(followed: Followed) -> None:
 
 
 def _add_file(followed: Followed) -> None:
-    _take_sdist(followed, followed.detail())
+    detail = followed.detail()
+    _take_sdist(followed, detail)
+    _take_provenance(followed, detail)
 
 
 def _take(followed: Followed, detail: VersionDetail) -> None:
@@ -102,6 +111,7 @@ def _take(followed: Followed, detail: VersionDetail) -> None:
         caller = mirroring_caller(hub, owner)
         publish_files(hub, Order(caller, owner, examine(files, {}), None, act))
     _take_sdist(followed, detail)
+    _take_provenance(followed, detail)
 
 
 def _take_sdist(followed: Followed, detail: VersionDetail) -> None:
@@ -110,6 +120,23 @@ def _take_sdist(followed: Followed, detail: VersionDetail) -> None:
             if file.kind is FileKind.SDIST:
                 candidate = examine_file(_fetch(followed, file, Path(folder)))
                 take_file(followed.hub, followed.owner, candidate, "publish")
+
+
+def _take_provenance(followed: Followed, detail: VersionDetail) -> None:
+    """Keep the attestations of a version's files that are valid here too, and name the others."""
+    ref = EnvRef.parse(f"{followed.owner}/{detail.name}@{detail.version}")
+    for file in detail.files:
+        if file.kind is FileKind.SOURCE:
+            continue
+        found = followed.client.provenance(followed.change.owner, detail.name, file.filename)
+        if found is None:
+            continue
+        try:
+            take_provenance(followed.hub, ref, file, found)
+        except AttestationError as error:
+            line = f"{ref}: {file.filename}: {error.detail}"
+            if line not in followed.left_out:
+                followed.left_out.append(line)
 
 
 def _fetch(followed: Followed, file: PublishedFile, folder: Path) -> Path:

@@ -18,6 +18,7 @@ from strop.hub.refs import normalize_name
 from strop.hub.wire import API_PREFIX, Change, ChangePage
 from strop_hub.errors import HubError, NotFoundError
 from strop_hub.hub import Hub
+from strop_hub.legacy.attestation import check_trusted_root
 from strop_hub.publish.rules import SDK_NAME
 from strop_hub.upkeep.following import Followed, follow
 
@@ -37,6 +38,8 @@ class Mirrored:
     """Up to which the feed was followed."""
     skipped: list[str] = field(default_factory=list)
     """Versions that this hub refuses, with the cause."""
+    attestations_left_out: list[str] = field(default_factory=list)
+    """Files that were taken without their attestations, with the cause."""
 
 
 def mirror(hub: Hub, url: str, prefix: str) -> Mirrored:
@@ -44,8 +47,11 @@ def mirror(hub: Hub, url: str, prefix: str) -> Mirrored:
 
     Raises:
         HubUnreachableError: It does not answer; the next run goes on from there.
+        HubRefusedError: It cannot give what came now; the next run goes on from there.
         HubError: This hub cannot take what came, for a cause of its own.
+        ConfigError: Its roots of trust for attestations are none.
     """
+    check_trusted_root(hub.settings.attestation_trusted_root)
     state = hub.settings.data / "mirrors" / f"{normalize_name(prefix)}.json"
     result = Mirrored(serial=_read_state(state, url))
     with HubClient(url) as client:
@@ -79,10 +85,16 @@ def _follow(hub: Hub, client: HubClient, prefix: str, change: Change, result: Mi
         return
     name = f"{change.owner}/{change.name}" + (f"@{change.version}" if change.version else "")
     try:
-        result.followed_count += follow(Followed(hub, client, prefix, change))
-    except (HubRefusedError, NotFoundError):
-        # It was deleted there since, or never came here; the feed tells so further on.
+        followed = Followed(hub, client, prefix, change, result.attestations_left_out)
+        result.followed_count += follow(followed)
+    except HubRefusedError as error:
+        if error.status >= OWN_FAULT or error.status == httpx.codes.TOO_MANY_REQUESTS:
+            # It says nothing about what the event is about; the next run asks again.
+            raise
+        # It was deleted there since; the feed tells so further on.
         logger.info("%s is not there", name)
+    except NotFoundError:
+        logger.info("%s never came here", name)
     except HubError as error:
         if error.status >= OWN_FAULT:
             raise

@@ -1,17 +1,22 @@
 """Publish here what was fetched from elsewhere, as an administrator of this hub."""
 
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import select
 
+from strop.hub.refs import EnvRef
+from strop.hub.wire import PublishedFile
 from strop_hub.accounts import service as accounts
 from strop_hub.audit.service import Act
 from strop_hub.auth import Caller, caller_of
 from strop_hub.errors import NotFoundError
 from strop_hub.hub import Hub
 from strop_hub.leases import write_named
+from strop_hub.legacy.attestation import attestations_of, keep_provenance
 from strop_hub.legacy.form import CONTENT, examine_legacy
 from strop_hub.models import Owner, User
+from strop_hub.publish.provenance import ProvenanceOrder, add_provenance
 from strop_hub.publish.record import Order
 from strop_hub.publish.sdist import SdistCandidate, SdistOrder, record_sdist
 from strop_hub.publish.sdk import received
@@ -58,6 +63,28 @@ def take_file(hub: Hub, owner: str, candidate: Candidate | SdistCandidate, actio
         put,
         lambda session: record_sdist(session, order, hub.settings),
     )
+
+
+def take_provenance(hub: Hub, ref: EnvRef, file: PublishedFile, provenance: bytes) -> None:
+    """Verify the attestations of a file that is here, and keep them.
+
+    Args:
+        hub: This hub.
+        ref: The file's version here.
+        file: As it is published elsewhere.
+        provenance: What is told of it there, which proves nothing here.
+
+    Raises:
+        AttestationError: They are not valid here.
+        HubError: This hub refuses them.
+    """
+    attestations = attestations_of(provenance)
+    keep = partial(keep_provenance, hub.storage, hub.settings, ref.owner, file, attestations)
+    sha256 = keep()
+    assert sha256 is not None
+    caller, act = mirroring_caller(hub, ref.owner), Act("add-file", str(ref))
+    order = ProvenanceOrder(caller, ref.owner, ref.name, file.sha256, sha256, act)
+    add_provenance(hub, order, keep)
 
 
 def mirroring_caller(hub: Hub, owner: str) -> Caller:

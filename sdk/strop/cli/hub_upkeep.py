@@ -161,6 +161,8 @@ def mirror_hub(
     def show() -> None:
         for line in result.skipped:
             print_message(f"skipped {line}")
+        for line in result.attestations_left_out:
+            print_message(f"left out the attestations of {line}")
         print_message(f"Followed {result.followed_count} events, up to serial {result.serial}.")
 
     print_result(asdict(result), is_json=json, show=show)

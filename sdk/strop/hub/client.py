@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx
 from pydantic import ValidationError
 
-from strop.errors import HubError
+from strop.errors import HubError, HubRefusedError
 from strop.hub.download import Progress, download_file, sha256_of
 from strop.hub.transport import RequestMaker, Transport
 from strop.hub.wire import (
@@ -184,6 +184,17 @@ class HubClient:
             DigestMismatchError: the bytes are not those that the hub promised.
         """
         download_file(self._transport, file, target, progress)
+
+    def provenance(self, owner: str, name: str, filename: str) -> bytes | None:
+        """The attestations of a public file, as JSON; None when it has none. Source: PEP 740."""
+        parts = "/".join(quote(part, safe="") for part in (owner, "files", name, filename))
+        url = f"{self.base_url}/owners/{parts}.provenance"
+        try:
+            return self._transport.send(lambda: self._transport.build("GET", url)).content
+        except HubRefusedError as error:
+            if error.status == httpx.codes.NOT_FOUND:
+                return None
+            raise
 
     def page_url(self, owner: str, name: str) -> str:
         """The environment's page in the catalog."""
