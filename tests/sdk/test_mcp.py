@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import gc
+import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from strop import Environment, Message, Part, ScriptedModel, Task, TimeLimits, T
 from strop.mcp import McpServer
 from strop.models.scripted import call
 from strop.trajectory_json import decode_line, encode_line
+from tests.servers.processes import ending_with_us
 
 pytest.importorskip("mcp", reason="the package mcp is not installed")
 
@@ -32,9 +34,8 @@ def stdio(**options: Any) -> McpServer:
 @contextlib.contextmanager
 def http_server(*arguments: str) -> Iterator[str]:
     """The address of a server in a process of its own."""
-    child = subprocess.Popen(
-        [*COMMAND, "http", *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
+    command = [*ending_with_us(signal.SIGKILL), *COMMAND, "http", *arguments]
+    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert child.stdout is not None
         yield f"http://127.0.0.1:{int(child.stdout.readline())}/mcp"
@@ -220,7 +221,7 @@ async def test_a_server_that_dies_within_a_call_over_http_fails_the_attempt() ->
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
     with http_server() as url:
         rollout = play(an_environment(McpServer(url=url)), call("crash"))
-        trajectory = await asyncio.wait_for(rollout, 60)
+        trajectory = await asyncio.wait_for(rollout, 240)
     gc.collect()
 
     assert _is_a_prompt_failure(trajectory)
@@ -229,8 +230,8 @@ async def test_a_server_that_dies_within_a_call_over_http_fails_the_attempt() ->
 
 async def test_one_that_never_answers_a_call_fails_the_attempt(http_url: str) -> None:
     for server in (stdio(call_limit_s=0.5), McpServer(url=http_url, call_limit_s=0.5)):
-        rollout = play(an_environment(server), call("nap", seconds=3.0))
-        trajectory = await asyncio.wait_for(rollout, 60)
+        rollout = play(an_environment(server), call("nap", seconds=30.0))
+        trajectory = await asyncio.wait_for(rollout, 240)
 
         assert _is_a_prompt_failure(trajectory)
         assert trajectory.failure is not None
@@ -241,7 +242,7 @@ async def test_one_that_takes_connections_and_answers_nothing_gives_no_tools() -
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
         server = McpServer(url=url, start_limit_s=0.5)
-        trajectory = await asyncio.wait_for(play(an_environment(server), "x"), 60)
+        trajectory = await asyncio.wait_for(play(an_environment(server), "x"), 240)
 
     assert trajectory.failure is not None
     assert "gives no tools: no answer within 0.5 s" in trajectory.failure.message
@@ -267,20 +268,21 @@ async def test_arguments_that_no_message_can_carry_go_to_the_model(http_url: str
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "limit_s", "told"),
     [
-        (("/not/there",), "FileNotFoundError"),
-        ((sys.executable, "-c", "raise SystemExit(3)"), "gives no tools"),
+        (("/not/there",), 60, "FileNotFoundError"),
+        ((sys.executable, "-c", "raise SystemExit(3)"), 60, "gives no tools"),
         (
             (sys.executable, "-c", "print('hello'); import time; time.sleep(60)"),
+            2,
             "gives no tools: no answer within 2 s",
         ),
     ],
 )
-async def test_a_server_that_does_not_start_is_told(command: Any, told: str) -> None:
-    environment = an_environment(stdio(command=command, start_limit_s=2))
+async def test_a_server_that_does_not_start_is_told(command: Any, limit_s: int, told: str) -> None:
+    environment = an_environment(stdio(command=command, start_limit_s=limit_s))
 
-    trajectory = await asyncio.wait_for(play(environment, "x"), 60)
+    trajectory = await asyncio.wait_for(play(environment, "x"), 120)
 
     assert trajectory.failure is not None
     assert told in trajectory.failure.message
@@ -290,7 +292,7 @@ async def test_a_slow_call_is_left_and_the_rollout_goes_on(http_url: str) -> Non
     server = McpServer(url=http_url)
     environment = an_environment(server, time_limits=TimeLimits(tool_s=0.2))
 
-    trajectory = await play(environment, call("nap", seconds=2))
+    trajectory = await play(environment, call("nap", seconds=30))
 
     assert trajectory.failure is None
     assert "took longer than 0.2 s" in answers(trajectory)[0]
