@@ -11,6 +11,7 @@ import pytest
 from tests.factories import an_upload
 from tests.hub_server.checking import check_whole, uploads_under_way
 from tests.hub_server.running_hub import STOP_S, run_hub
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.embedded
 
@@ -51,7 +52,8 @@ def test_what_one_hub_yanks_the_other_no_longer_chooses(hub_data: Path, tmp_path
 
         detail = other.get(f"/api/v1/environments/{owner}/maze").json()
         assert detail["latest_version"] == "1.0"
-        assert other.get("/simple/maze/").text.count("data-yanked") == 1
+        # Pages show what other processes write within a second.
+        wait_until(lambda: other.get("/simple/maze/").text.count("data-yanked") == 1)
 
 
 @pytest.mark.slow
@@ -72,7 +74,7 @@ def test_a_hub_killed_under_many_pushes_keeps_every_version_that_it_confirmed(
                     confirmed.append(version)
             except httpx.TransportError:
                 return
-            if len(confirmed) == 4:
+            if len(confirmed) >= 4:
                 os.kill(hub.process.pid, signal.SIGKILL)
 
         with ThreadPoolExecutor(4) as threads:

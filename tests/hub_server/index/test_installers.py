@@ -132,6 +132,30 @@ def test_uv_locks_the_digest_that_the_hub_states(author: Author, name: str, tmp_
     assert "upload-time" in wheel
 
 
+def test_uv_locks_a_private_package_by_a_token_that_the_lock_does_not_hold(
+    author: Author, name: str, tmp_path: Path
+) -> None:
+    (version,) = author.publish(name, visibility="private", manifest={"requires-python": ">=3.11"})
+    token = author.reader()
+    index = f"{author.hub.url}/auth/owners/{author.owner}/simple/"
+    (tmp_path / "pyproject.toml").write_text(
+        f'[project]\nname = "user"\nversion = "1"\nrequires-python = ">=3.11"\n'
+        f'dependencies = ["{name}"]\n'
+        f'[[tool.uv.index]]\nurl = "{index.replace("://", f"://__token__:{token}@")}"\n'
+        f"default = true\n"
+    )
+    command = [UV, "lock", "--no-cache", "--python", sys.executable]
+
+    before = run(*command, "--exclude-newer", "2020-01-01T00:00:00Z", cwd=tmp_path)
+    after = run(*command, "--exclude-newer", "2100-01-01T00:00:00Z", cwd=tmp_path)
+
+    assert before.returncode != 0
+    assert after.returncode == 0, after.stderr
+    lock = (tmp_path / "uv.lock").read_text()
+    assert f"sha256:{version['digest']}" in lock
+    assert token not in lock
+
+
 def test_an_interrupted_download_goes_on_where_it_was(author: Author, name: str) -> None:
     (version,) = author.publish(name)
     wheel = next(file for file in version["files"] if file["kind"] == "wheel")
