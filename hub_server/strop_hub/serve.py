@@ -26,6 +26,8 @@ from strop_hub.settings import Settings
 _KEEP_ALIVE_S = 15
 _BACKLOG = 1024
 _START_S = 120
+_HANG_S = 60
+"""A worker that says nothing for so long hangs; one that starts on a busy machine says nothing."""
 _LOOK_S = 0.05
 
 logger = logging.getLogger(__name__)
@@ -94,7 +96,7 @@ def create_from_environment() -> FastAPI:
 def _config(
     factory: Callable[[], FastAPI], settings: Settings, worker_count: int = 1
 ) -> uvicorn.Config:
-    return uvicorn.Config(
+    config = uvicorn.Config(
         factory,
         factory=True,
         workers=worker_count,
@@ -108,6 +110,9 @@ def _config(
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=settings.drain_s,
     )
+    # Versions before 0.37 do not take it as an argument, nor heed it.
+    config.timeout_worker_healthcheck = _HANG_S
+    return config
 
 
 def _run_granian(settings: Settings, worker_count: int, tell: Callable[[], None]) -> None:

@@ -23,7 +23,7 @@ from tests.hub_server import backends
 from tests.servers.processes import ending_with_us
 
 STOP_S = 120
-PATIENCE_S = 120
+PATIENCE_S = 300
 """Of a client: a deadline for what is broken, and not for what is slow."""
 
 
