@@ -43,7 +43,7 @@ test: $(DEV) ## the daily tests, with their coverage
 	@status=0; export COVERAGE_FILE=$(abspath $(VENV))/.coverage; \
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m 'not slow' \
 		--cov --cov-config=pyproject.toml --cov-report= $(ARGS) || \
-		$(BIN)/python -m tests.architecture.unsteady $(VENV)/unsteady.xml || status=1; \
+		$(BIN)/python -m tests.architecture.unsteady $$? $(VENV)/unsteady.xml || status=1; \
 	$(BIN)/coverage json -q -o $(VENV)/coverage.json 2>/dev/null; \
 	$(BIN)/python -m tests.architecture.coverage_floors $(VENV)/coverage.json || status=1; \
 	exit $$status

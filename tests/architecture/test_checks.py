@@ -111,7 +111,7 @@ def test_a_test_that_fails_once_and_passes_alone_is_named(
     root = _a_checkout(tmp_path, fickle=FIRST_TIME_ONLY, steady="pass")
     again = tmp_path / "unsteady.xml"
 
-    assert unsteady.main(again, root) == 0
+    assert unsteady.main(1, again, root) == 0
     assert "  test_fickle.py::test_it\n" in capsys.readouterr().out
 
     report = tmp_path / "junit.xml"
@@ -125,16 +125,24 @@ def test_a_test_that_fails_once_and_passes_alone_is_named(
 def test_a_test_that_fails_twice_is_red(tmp_path: Path) -> None:
     root = _a_checkout(tmp_path, fickle=FIRST_TIME_ONLY, broken="raise AssertionError")
 
-    assert unsteady.main(tmp_path / "unsteady.xml", root) == 1
+    assert unsteady.main(1, tmp_path / "unsteady.xml", root) == 1
 
 
 def test_many_failures_are_red_without_another_run(tmp_path: Path) -> None:
     names = {f"fickle{number}": FIRST_TIME_ONLY for number in range(unsteady.MOST + 1)}
     root = _a_checkout(tmp_path, **names)
 
-    assert unsteady.main(tmp_path / "unsteady.xml", root) == 1
+    assert unsteady.main(1, tmp_path / "unsteady.xml", root) == 1
     assert not (tmp_path / "unsteady.xml").exists()
 
 
 def test_a_run_that_failed_before_any_test_is_red(tmp_path: Path) -> None:
-    assert unsteady.main(tmp_path / "unsteady.xml", tmp_path) == 1
+    assert unsteady.main(1, tmp_path / "unsteady.xml", tmp_path) == 1
+
+
+def test_a_run_that_was_cut_short_is_red_whatever_had_failed(tmp_path: Path) -> None:
+    root = _a_checkout(tmp_path, fickle=FIRST_TIME_ONLY)
+
+    for cut_short in (2, 3, 137):
+        assert unsteady.main(cut_short, tmp_path / "unsteady.xml", root) == 1
+    assert not (tmp_path / "unsteady.xml").exists()

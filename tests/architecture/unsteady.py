@@ -1,7 +1,7 @@
 """Run once more, alone, the few tests that failed among all others, and name them.
 
-Run as ``python -m tests.architecture.unsteady junit.xml`` after a run of pytest that kept its
-cache.
+Run as ``python -m tests.architecture.unsteady STATUS junit.xml`` after a run of pytest that ended
+with STATUS and kept its cache.
 """
 
 import json
@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
 
 from tests.architecture.tree import ROOT
 
@@ -28,10 +30,10 @@ def run_again(failed: Sequence[str], root: Path, report: Path) -> bool:
     return subprocess.run([*command, f"--junitxml={report}"], cwd=root).returncode == 0
 
 
-def main(report: Path, root: Path = ROOT) -> int:
-    """Say what was unsteady; 1 when a test fails again, or when too many did."""
+def main(status: int, report: Path, root: Path = ROOT) -> int:
+    """Say what was unsteady; 1 when one fails again, too many did, or the run was cut short."""
     failed = read_failed(root)
-    if not 0 < len(failed) <= MOST:
+    if status != pytest.ExitCode.TESTS_FAILED or not 0 < len(failed) <= MOST:
         return 1
     print(f"Running again, alone: {len(failed)} that failed", flush=True)
     if not run_again(failed, root, report):
@@ -43,4 +45,4 @@ def main(report: Path, root: Path = ROOT) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(int(sys.argv[1]), Path(sys.argv[2])))
