@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from strop.mcp import McpServer
 from strop.models.scripted import call
 from tests.sdk.test_mcp import COMMAND, ROOT, an_environment, answers, play, stdio
 from tests.waiting import until, wait_until
@@ -26,16 +27,7 @@ async def test_a_program_may_take_longer_to_start_than_a_probe_of_the_package_wa
 
 
 async def test_no_program_is_left_behind_also_after_a_cancel() -> None:
-    before = _children()
-    running = asyncio.create_task(play(an_environment(stdio()), call("nap", seconds=60)))
-    await until(lambda: _children() - before)
-    await asyncio.sleep(1)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(running, 60)
-
-    # Those of earlier tests may end meanwhile.
-    await until(lambda: not _children() - before)
+    await _leave_in_a_call(stdio())
 
 
 RUNNER = """
@@ -87,6 +79,11 @@ async def test_a_program_that_heeds_no_signal_is_ended_all_the_same() -> None:
     code = STUBBORN + "import runpy, sys; sys.argv[1:] = []; "
     code += "runpy.run_module('tests.sdk.mcp_server', run_name='__main__')"
     server = stdio(command=(sys.executable, "-c", code))
+    await _leave_in_a_call(server)
+
+
+async def _leave_in_a_call(server: McpServer) -> None:
+    """Cancel a rollout within a call, and see that the program is gone."""
     before = _children()
     running = asyncio.create_task(play(an_environment(server), call("nap", seconds=600.0)))
     await until(lambda: _children() - before)
