@@ -2,20 +2,34 @@
 
 import random
 import resource
+from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from sqlalchemy import event, text
 
 from strop_hub.db import Database, sqlite_url
 from strop_hub.errors import StorageFullError
+from strop_hub.settings import MIB
 from tests.factories import AnUpload, an_upload
+from tests.hub_server import backends
 from tests.hub_server.checking import check_whole, uploads_under_way
 from tests.hub_server.running_hub import RunningHub, run_hub
+from tests.hub_server.test_outages import assert_clean
 from tests.hub_server.test_push import assert_refused
+from tests.servers.postgres import run_postgres
+from tests.servers.processes import UNPRIVILEGED_ID, private_folder
+from tests.servers.small_disk import can_mount, fill, make_space, on_small_disk
 
 FILE_LIMIT_BYTES = 3_000_000
 """No file of the hub can grow above it: to a program that looks the same as a full disk."""
+
+SMALL_DISK_BYTES = 16 * MIB
+MOST_PUSHES = 200
+"""What a full disk may still take: into pages that a database has already."""
+
+NEEDS_MOUNT = pytest.mark.skipif(not can_mount(), reason="this user may not mount a small disk")
 
 
 def a_large_upload(folder: Path, name: str = "large") -> AnUpload:
@@ -68,3 +82,79 @@ def test_a_full_database_is_named_and_changes_nothing(tmp_path: Path) -> None:
     with database.read() as session:
         assert session.scalar(text("SELECT count(*) FROM notes")) == 0
     database.close()
+
+
+@NEEDS_MOUNT
+@pytest.mark.embedded
+def test_a_push_into_a_full_database_is_refused_and_needs_no_hand_later(
+    hub_data: Path, tmp_path: Path
+) -> None:
+    disk = tmp_path / "disk"
+
+    def use() -> None:
+        backends.give(hub_data, {"database_url": sqlite_url(disk / "hub.sqlite3")})
+        fill_while_pushing(disk, hub_data, tmp_path)
+
+    on_small_disk(disk, SMALL_DISK_BYTES, use)
+
+
+@NEEDS_MOUNT
+@pytest.mark.embedded
+@pytest.mark.slow
+def test_a_push_into_a_full_postgresql_is_refused_and_needs_no_hand_later(
+    hub_data: Path, tmp_path: Path
+) -> None:
+    with private_folder("disk", owner_id=UNPRIVILEGED_ID) as parent:
+        disk = parent / "disk"
+
+        def use() -> None:
+            with run_postgres() as server:
+                backends.give(hub_data, {"database_url": server.new_database(disk / "space")})
+                fill_while_pushing(disk, hub_data, tmp_path)
+
+        on_small_disk(disk, 2 * SMALL_DISK_BYTES, use)
+
+
+def fill_while_pushing(disk: Path, hub_data: Path, packages: Path) -> None:
+    uploads = (
+        an_upload(packages / str(number), name="maze", version=f"1.{number}")
+        for number in range(MOST_PUSHES)
+    )
+    with run_hub(hub_data) as hub:
+        owner, token = hub.new_user()
+        first = next(uploads)
+        assert hub.push(token, owner, first).status_code == 201
+        fill(disk)
+
+        upload, refused, taken_count = push_until_refused(hub, token, owner, uploads)
+        detail = assert_refused(refused, 507, "storage_full")
+        assert "disk of the hub's database" in detail
+        assert refused.headers["content-type"] == "application/problem+json"
+        assert_read(hub, owner, token, first)
+        assert uploads_under_way(hub.settings) == []
+        assert check_whole(hub.settings) == 1 + taken_count
+
+        make_space(disk)
+        assert hub.push(token, owner, upload).status_code == 201
+        assert check_whole(hub.settings) == 2 + taken_count
+        assert_clean(hub.settings)
+
+
+def push_until_refused(
+    hub: RunningHub, token: str, owner: str, uploads: Iterator[AnUpload]
+) -> tuple[AnUpload, httpx.Response, int]:
+    """The first upload that a full database does not take, its answer, and how many went before."""
+    for count, upload in enumerate(uploads):
+        answer = hub.push(token, owner, upload)
+        if answer.status_code != 201:
+            return upload, answer, count
+    raise AssertionError("a full database took every push")
+
+
+def assert_read(hub: RunningHub, owner: str, token: str, upload: AnUpload) -> None:
+    """Pages that were never asked for come from the database, with and without a token."""
+    files = f"/owners/{owner}/files/maze"
+    assert hub.get(f"{files}/{upload.wheel.name}").content == upload.wheel.read_bytes()
+    assert hub.get(f"/owners/{owner}/simple/maze/").status_code == 200
+    assert hub.get(f"/api/v1/environments/{owner}/maze", token).json()["name"] == "maze"
+    assert hub.get("/simple/never-asked-for/").status_code == 404

@@ -35,11 +35,18 @@ class Postgres:
     process: subprocess.Popen[bytes]
     _counter: Iterator[int] = field(default_factory=itertools.count)
 
-    def new_database(self) -> str:
-        """The URL of an empty database."""
+    def new_database(self, folder: Path | None = None) -> str:
+        """The URL of an empty database, whose tables lie in a new folder where one is given."""
         name = f"hub_{os.getpid()}_{next(self._counter)}"
         with psycopg.connect(self._conninfo("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
+            tablespace = ""
+            if folder is not None:
+                folder.mkdir()
+                if (user_id := _user_id()) is not None:
+                    os.chown(folder, user_id, user_id)
+                connection.execute(f"CREATE TABLESPACE {name} LOCATION '{folder}'".encode())
+                tablespace = f"TABLESPACE {name}"
+            connection.execute(f"CREATE DATABASE {name} {tablespace}".encode())
         return f"postgresql://hub@127.0.0.1:{self.port}/{name}"
 
     def kill(self) -> None:
