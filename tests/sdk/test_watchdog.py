@@ -7,10 +7,13 @@ import time
 from collections.abc import Callable
 
 import pytest
+import uvloop
 
 from strop import Completion, End, Environment, Episode, RunPlan, ScriptedModel, Task, evaluate
 from strop.watchdog import Watchdog
-from tests.waiting import until, wait_until
+from tests.waiting import LIMIT_S, until, wait_until
+
+LoopMaker = Callable[[], asyncio.AbstractEventLoop]
 
 
 async def test_a_standstill_is_named_once_with_what_stands_still(
@@ -41,6 +44,45 @@ async def test_a_loop_that_goes_on_is_left_alone(caplog: pytest.LogCaptureFixtur
     assert caplog.records == []
 
 
+@pytest.mark.parametrize("make_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_long_round_of_short_steps_is_left_alone(
+    make_loop: LoopMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def crowd() -> None:
+        with Watchdog(limit_s=1.0):
+            await asyncio.gather(*[step() for _ in range(2_000)])
+
+    async def step() -> None:
+        _block(0.001)
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(crowd())
+
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("make_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_blocking_steps_that_follow_each_other_are_named(
+    make_loop: LoopMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    deadline = time.monotonic() + LIMIT_S
+
+    async def crowd() -> None:
+        with Watchdog(limit_s=1.0):
+            await asyncio.gather(*[block() for _ in range(1_000)])
+
+    async def block() -> None:
+        # None of them as long as the limit, and all in one round of the loop.
+        if not caplog.records and time.monotonic() < deadline:
+            _block(0.5)
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(crowd())
+
+    (record,) = caplog.records
+    assert "_block" in record.getMessage()
+
+
 async def test_nothing_of_it_is_left_after_its_end() -> None:
     with Watchdog(limit_s=0.1):
         assert "strop-watchdog" in {each.name for each in threading.enumerate()}
@@ -62,6 +104,10 @@ async def test_a_run_names_an_episode_that_blocks(
 
     assert report.failures == {}
     assert "in respond" in caplog.text
+
+
+def _block(duration_s: float) -> None:
+    time.sleep(duration_s)
 
 
 def _hold_up(is_named: Callable[[], object], rest_s: float = 0.0) -> None:
