@@ -16,7 +16,7 @@ Judgement = tuple[list[int], Verdict]
 
 CASE_LIMITS = Limits(wall_s=20.0, cpu_s=4.0)
 """Of a program, for each input."""
-CALL_LIMITS = Limits(wall_s=30.0, cpu_s=5.0)
+CALL_LIMITS = Limits(wall_s=60.0, cpu_s=10.0)
 """Of a function, for all calls together."""
 
 
