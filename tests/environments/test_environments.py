@@ -62,7 +62,10 @@ def test_its_own_tests_pass_from_its_folder(name: str, import_path: str) -> None
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-async def test_strop_env_check_finds_nothing(name: str) -> None:
+async def test_strop_env_check_finds_nothing(
+    name: str, import_path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", import_path)  # The mixture imports its parts.
     manifest = read_project(FOLDER / name)
     report = await asyncio.to_thread(
         check_project,

