@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _LIVE_INTERVAL_S = 0.1
 _PLAIN_INTERVAL_S = 10.0
+_USUAL_COLUMNS = 80
+_LEAST_IMPORTANT_FIRST = ("gone", "tokens", "cost", "reward", "failed", "left")
 
 
 class RunProgress:
@@ -71,33 +73,58 @@ class RunProgress:
             self._reward_sum += trajectory.reward
 
     def _show(self, elapsed_s: float) -> None:
-        line = self.line(elapsed_s)
         if self._is_live:
+            # A line that fills the last column wraps on some terminals.
+            line = self.line(elapsed_s, _columns() - 1)
             sys.stderr.write(f"\r\033[K{line}")
             sys.stderr.flush()
         else:
-            print_message(line)
+            print_message(self.line(elapsed_s))
 
-    def line(self, elapsed_s: float) -> str:
-        """All figures in one line."""
+    def line(self, elapsed_s: float, width: int | None = None) -> str:
+        """All figures in one line.
+
+        Args:
+            elapsed_s: Since the run began.
+            width: Characters, ≥ 0, that the line may take: what matters least is left out of a
+                longer one. None sets no limit.
+        """
+        figures = self._figures(elapsed_s)
+        line = ", ".join(figures.values())
+        for name in _LEAST_IMPORTANT_FIRST:
+            if width is None or len(line) <= width:
+                break
+            figures.pop(name, None)
+            line = ", ".join(figures.values())
+        return line[:width]
+
+    def _figures(self, elapsed_s: float) -> dict[str, str]:
         planned = "" if self._planned_count is None else f"/{self._planned_count}"
-        parts = [f"{self._made_count}{planned} attempts"]
+        figures = {"attempts": f"{self._made_count}{planned} attempts"}
         if self._scored_count:
-            parts.append(f"reward {self._reward_sum / self._scored_count:.3f}")
-        parts.append(f"{self._failure_count} failed")
+            figures["reward"] = f"reward {self._reward_sum / self._scored_count:.3f}"
+        figures["failed"] = f"{self._failure_count} failed"
         took = self._seat_usage.values()
         tokens = sum(each.prompt_tokens + each.completion_tokens for each in took)
         if tokens:
-            parts.append(f"{_short(tokens)} tokens")
+            figures["tokens"] = f"{_short(tokens)} tokens"
         cost = self._cost(self._seat_usage, self._source_usage)
         if cost is not None:
-            parts.append(f"cost {cost:.2f}")
-        parts.append(f"{_clock(elapsed_s)} gone")
+            figures["cost"] = f"cost {cost:.2f}"
+        figures["gone"] = f"{_clock(elapsed_s)} gone"
         own_count = self._made_count - self._finished_count
         if self._planned_count is not None and own_count:
             left = max(0, self._planned_count - self._made_count)
-            parts.append(f"{_clock(elapsed_s / own_count * left)} left")
-        return ", ".join(parts)
+            figures["left"] = f"{_clock(elapsed_s / own_count * left)} left"
+        return figures
+
+
+def _columns() -> int:
+    """Of the terminal as it is now; some tell none."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL_COLUMNS
+    except (OSError, ValueError):
+        return _USUAL_COLUMNS
 
 
 def _short(count: int) -> str:

@@ -1,7 +1,12 @@
 """Progress tells how far a run is, what it earned, what failed, its cost and the time left."""
 
+import contextlib
+import fcntl
+import pty
 import re
+import struct
 import sys
+import termios
 from dataclasses import replace
 from typing import Any
 
@@ -111,6 +116,65 @@ def test_a_terminal_has_one_line_that_is_wiped_at_the_end(
     assert said.startswith("\r\033[K1/2 attempts")
     assert said.endswith("\r\033[K")
     assert "\n" not in said
+
+
+def refreshed(cost: Any, monkeypatch: pytest.MonkeyPatch, *widths: int) -> list[str]:
+    """The lines that a run shows on a real terminal, resized before each attempt's end."""
+    ours, theirs = pty.openpty()
+    monkeypatch.setenv("TERM", "xterm")
+    with open(theirs, "w", encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        progress = RunProgress(len(widths), cost)
+        for columns in widths:
+            fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            progress.add(COSTLY)
+    shown = ""
+    with open(ours, "rb", buffering=0) as terminal, contextlib.suppress(OSError):
+        while piece := terminal.read(65536):
+            shown += piece.decode()
+    before, *lines = shown.split("\r\033[K")
+    assert before == ""
+    return lines
+
+
+COSTLY = a_trajectory(
+    prompt_segment(None, 1),
+    replace(sampled_segment(0, 2), usage=Usage(1_200_000, 34_000)),
+    seats={"policy": Seat(True, 0.5)},
+)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (
+            100,
+            r"1/2 attempts, reward 0\.500, 0 failed, 1\.2M tokens, cost 12\.50, .* gone, .* left",
+        ),
+        (80, r"1/2 attempts, reward 0\.500, 0 failed, 1\.2M tokens, cost 12\.50, [\d:]+ left"),
+        (60, r"1/2 attempts, reward 0\.500, 0 failed, cost 12\.50, [\d:]+ left"),
+        (36, r"1/2 attempts, 0 failed, [\d:]+ left"),
+        (30, r"1/2 attempts, [\d:]+ left"),
+        (20, r"1/2 attempts"),
+        (8, r"1/2 att"),
+        (1, r""),
+        (0, r"1/2 attempts, reward 0\.500, 0 failed, 1\.2M tokens, cost 12\.50, [\d:]+ left"),
+    ],
+)
+def test_the_live_line_leaves_out_what_its_terminal_has_no_room_for(
+    columns: int, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = refreshed(lambda *_: 12.5, monkeypatch, columns, 9)
+
+    assert re.fullmatch(expected, first)
+    assert len(first) < (columns or 80)
+
+
+def test_the_live_line_follows_a_terminal_that_is_resized(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow, wide = refreshed(FREE, monkeypatch, 20, 200)
+
+    assert narrow == "1/2 attempts"
+    assert re.fullmatch(r"2/2 attempts, reward .*, 2\.5M tokens, .* gone, [\d:]+ left", wide)
 
 
 def test_a_dumb_terminal_gets_plain_lines(
