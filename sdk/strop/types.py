@@ -88,7 +88,8 @@ class Sampling:
     """Of one completion."""
     stop: tuple[str, ...] = ()
     seed: int | None = None
-    """Replaced by the attempt's sampling seed where a runner drives."""
+    """Replaced by the attempt's sampling seed where a runner drives; of a longer one the low
+    63 bits are sent."""
     extra: dict[str, JSON] = field(default_factory=dict)
     """Further fields of the request's body, as the engine names them."""
 

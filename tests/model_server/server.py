@@ -108,16 +108,19 @@ class ModelServer:
         if call.path == "/tokenize":
             self._send(peer, fault, _to_bytes({"tokens": [ord(each) for each in body["content"]]}))
             return
+        seed = body.get("seed")
+        if isinstance(seed, int) and not -(2**63) <= seed < 2**63:
+            # As vLLM does, and OpenAI and SGLang.
+            self._refuse(peer, f"seed: Input should be a signed 64-bit integer, but is {seed}")
+            return
         sampled, document, events = self._sample(call.path, body)
         wanted = len(sampled.prompt_ids) + (body.get("max_tokens") or 0)
         if wanted > self.context_tokens:
-            problem = {
-                "message": f"This model's maximum context length is {self.context_tokens} tokens."
+            self._refuse(
+                peer,
+                f"This model's maximum context length is {self.context_tokens} tokens."
                 f" However, you requested {wanted} tokens. Please reduce the length.",
-                "type": "BadRequestError",
-                "code": 400,
-            }
-            peer.send_whole(400, _JSON, _to_bytes({"error": problem}))
+            )
             return
         if self.is_recording:
             self.sampled.append(sampled)
@@ -127,6 +130,10 @@ class ModelServer:
             await self._stream(peer, fault, list(events(document)))
         else:
             self._send(peer, fault, _to_bytes(document))
+
+    def _refuse(self, peer: Peer, message: str) -> None:
+        problem = {"message": message, "type": "BadRequestError", "code": 400}
+        peer.send_whole(400, _JSON, _to_bytes({"error": problem}))
 
     def _sample(self, path: str, body: dict[str, Any]) -> tuple[Sampled, dict[str, Any], Any]:
         if path == "/v1/messages":

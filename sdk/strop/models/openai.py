@@ -22,6 +22,8 @@ _TOKEN_FIELDS: dict[Engine, dict[str, JSON]] = {
     "llama.cpp": {"logprobs": True, "top_logprobs": 1, "return_tokens": True, "verbose": True},
 }
 
+_MAX_SEED = 2**63 - 1
+
 
 class OpenAIModel:
     """A model behind ``POST {base_url}/chat/completions``.
@@ -173,9 +175,17 @@ def encode_sampling(sampling: Sampling, max_tokens_field: str) -> dict[str, JSON
     if sampling.stop:
         body["stop"] = list(sampling.stop)
     if sampling.seed is not None:
-        body["seed"] = sampling.seed
+        body["seed"] = _engine_seed(sampling.seed)
     body |= sampling.extra
     return body
+
+
+def _engine_seed(seed: int) -> int:
+    """A seed as engines take it: one beyond a signed 64-bit integer keeps its low 63 bits.
+
+    vLLM, SGLang and OpenAI refuse larger ones; llama.cpp takes the low 32 bits of what it is sent.
+    """
+    return seed if seed <= _MAX_SEED else seed & _MAX_SEED
 
 
 def encode_tool(tool: ToolSpec) -> dict[str, JSON]:

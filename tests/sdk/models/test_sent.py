@@ -1,11 +1,11 @@
 """A completion tells what its request really asked for, in every dialect."""
 
-import asyncio
 from typing import Any
 
 import pytest
 
 from strop import Environment, Task
+from strop.errors import ModelRequestError
 from strop.models.sent import read_sampling
 from strop.types import Message, Sampling
 from tests.model_server import ModelServer
@@ -79,23 +79,53 @@ def test_odd_fields_stay_as_they_were_sent(body: dict[str, Any], sampling: Sampl
     assert read_sampling(body) == sampling
 
 
-def test_a_rollout_through_a_server_records_what_was_sent() -> None:
-    async def play() -> Any:
-        from strop.models.openai import OpenAIModel
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("dialect", ["chat", "completions"])
+@pytest.mark.parametrize(
+    ("seed", "sent"),
+    [
+        (-1, -1),
+        (2**63 - 1, 2**63 - 1),
+        (2**63, 0),
+        (2**63 + 5, 5),
+        (2**64 - 1, 2**63 - 1),
+        (2**64 + 5, 5),
+    ],
+)
+async def test_no_seed_is_sent_that_engines_refuse(
+    server: ModelServer, connect: Connect, dialect: str, streams: bool, seed: int, sent: int
+) -> None:
+    model = connect(dialect, is_streaming=streams)
 
-        task = Task("1", [Message("user", "hello")], "olleh", split="train")
-        async with ModelServer() as server:
-            model = OpenAIModel("tiny", server.url, engine="vllm", body={"top_k": 5})
-            async with Environment(tasks=[task], rewards=[is_exact]) as environment:
-                trajectory = await environment.rollout(task, model, sampling=Sampling(0.5))
-            await model.close()
-        return trajectory
+    completion = await model.complete([Message("user", "hello")], (), Sampling(seed=seed))
 
-    trajectory = asyncio.run(play())
-    (sample,) = trajectory.to_samples()
+    assert server.calls[0].document["seed"] == sent
+    assert completion.sampling is not None
+    assert completion.sampling.seed == sent
 
-    seed = trajectory.attempt.sampling_seed
-    assert trajectory.failure is None
-    assert trajectory.segments[1].sampling == Sampling(0.5, seed=seed, extra={"top_k": 5})
-    sampled = [t for t, on in zip(sample.temperatures, sample.mask, strict=True) if on]
-    assert set(sampled) == {0.5}
+
+async def test_a_seed_that_engines_refuse_is_refused_here_too(
+    server: ModelServer, connect: Connect
+) -> None:
+    for seed in (2**63, -(2**63) - 1):
+        with pytest.raises(ModelRequestError, match="signed 64-bit"):
+            await connect("chat", body={"seed": seed}).complete(*ask())
+
+
+async def test_a_rollout_through_a_server_records_what_was_sent(
+    server: ModelServer, connect: Connect
+) -> None:
+    task = Task("1", [Message("user", "hello")], "olleh", split="train")
+    model = connect("chat", engine="vllm", body={"top_k": 5})
+    async with Environment(tasks=[task], rewards=[is_exact]) as environment:
+        members = await environment.rollout_group(task, model, 8, sampling=Sampling(0.5))
+
+    seeds = [each.attempt.sampling_seed for each in members]
+    assert {seed >= 2**63 for seed in seeds} == {False, True}
+    for seed, trajectory in zip(seeds, members, strict=True):
+        assert trajectory.failure is None
+        sent = Sampling(0.5, seed=seed % 2**63, extra={"top_k": 5})
+        assert trajectory.segments[1].sampling == sent
+        (sample,) = trajectory.to_samples()
+        sampled = [t for t, on in zip(sample.temperatures, sample.mask, strict=True) if on]
+        assert set(sampled) == {0.5}

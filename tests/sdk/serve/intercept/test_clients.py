@@ -20,6 +20,7 @@ from strop import (
 )
 from strop.models.openai import OpenAIModel
 from strop.serve.intercept import AgentEpisode, Program
+from strop.serve.intercept.session import repeated_seed
 from tests.model_server import ModelServer
 from tests.sdk.serve.intercept.programs import TASK, environment_of, output, play, texts
 
@@ -183,6 +184,22 @@ async def test_the_engines_tokens_are_kept_exactly() -> None:
     samples = trajectory.to_samples()
     assert samples
     assert sum(sum(sample.mask) for sample in samples) == trajectory.usage.completion_tokens
+
+
+async def test_a_call_that_is_made_again_reaches_the_engine_with_a_seed_of_its_own() -> None:
+    async with ModelServer() as server:
+        model = OpenAIModel("tiny", server.url)
+        environment = environment_of("for _ in range(6): call('same')")
+        async with environment:
+            attempt = environment.attempt(TASK)
+            trajectory = await environment.rollout(TASK, model, attempt=attempt)
+        await model.close()
+    assert trajectory.failure is None
+    sent = [each.document["seed"] for each in server.calls]
+    own = [repeated_seed(attempt.sampling_seed, count) for count in range(6)]
+    assert any(seed >= 2**63 for seed in own)
+    assert sent == [seed % 2**63 for seed in own]
+    assert len(set(sent)) == 6
 
 
 async def test_every_path_holds_what_the_engine_saw_when_conversations_interleave() -> None:
