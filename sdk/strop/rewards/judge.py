@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
+from string import Formatter
 from typing import Any
 
 from strop.errors import RewardError
@@ -34,6 +35,7 @@ Reference (None when there is none):
 Think first, if you like. Then write one last line of the form
 VERDICT: <one of: {verdicts}>"""
 """What a judge is asked; the names in braces are filled in."""
+_FIELDS = ("question", "task", "reference", "answer", "mark", "verdicts")
 
 _VERDICT = re.compile(r"^[ \t>*_#`-]*+VERDICT[*_`]*+[ \t]*+:(?P<verdict>.*+)$", re.M)
 _GREEDY = Sampling(temperature=0.0)
@@ -61,13 +63,16 @@ def judge(
         verdicts: Words that the judge may choose from, and what each is worth.
         name: Of the reward function.
         weight: Factor in the weighted sum.
-        prompt: With the names of `PROMPT` in braces.
+        prompt: With names of `PROMPT` in braces; braces that are text stand doubled.
         sampling: How the judge samples.
         show: What of a trajectory is judged; by default the text of its last completion.
+
+    Raises:
+        ValueError: There is no verdict, two of them read the same, or the prompt names what
+            is not there.
     """
-    if not verdicts:
-        raise ValueError("A judge needs verdicts to choose from, such as {'yes': 1, 'no': 0}.")
-    worth = {_plain(word): float(value) for word, value in verdicts.items()}
+    _check_prompt(name, prompt)
+    worth = _worth(name, verdicts)
 
     async def verdict(trajectory: Trajectory, replies: Replies) -> float:
         answer = trajectory.text if show is None else show(trajectory)
@@ -84,6 +89,33 @@ def judge(
     return Reward(
         verdict, name, weight, (min(worth.values()), max(worth.values())), is_outside=True
     )
+
+
+def _check_prompt(name: str, prompt: str) -> None:
+    known = ", ".join(f"{{{field}}}" for field in _FIELDS)
+    hint = f"Use of {known}, and double the braces that are text."
+    try:
+        fields = [field for _, field, _, _ in Formatter().parse(prompt) if field is not None]
+    except ValueError as error:
+        raise ValueError(f"The prompt of the judge `{name}`: {error}. {hint}") from error
+    for field in fields:
+        if re.split(r"[.\[]", field, maxsplit=1)[0] not in _FIELDS:
+            raise ValueError(f"The prompt of the judge `{name}` has no {{{field}}}. {hint}")
+
+
+def _worth(name: str, verdicts: Mapping[str, float]) -> dict[str, float]:
+    """What each verdict is worth, by how it is read."""
+    if not verdicts:
+        raise ValueError("A judge needs verdicts to choose from, such as {'yes': 1, 'no': 0}.")
+    words: dict[str, str] = {}
+    for word in verdicts:
+        other = words.setdefault(_plain(word), word)
+        if other != word:
+            raise ValueError(
+                f"The verdicts {other!r} and {word!r} of the judge `{name}` read the same: case, "
+                "quotes and spaces around count for nothing. Rename one."
+            )
+    return {_plain(word): float(value) for word, value in verdicts.items()}
 
 
 async def _ask(model: Model, name: str, text: str, sampling: Sampling, replies: Replies) -> str:

@@ -125,3 +125,41 @@ async def test_two_judges_are_told_apart() -> None:
 def test_a_judge_without_verdicts_is_refused() -> None:
     with pytest.raises(ValueError, match="needs verdicts"):
         judge(Judge(), "Is it?", {})
+
+
+@pytest.mark.parametrize(
+    ("prompt", "named"),
+    [
+        ("{question} {answr}", r"judge `tone` has no \{answr\}\."),
+        ("{question} {}", r"has no \{\}\."),
+        ("{0} {answer}", r"has no \{0\}\."),
+        ("{question.x} {answers[0]}", r"has no \{answers\[0\]\}\."),
+        ('{answer} Say {"verdict": 1}', r"has no \{\"verdict\"\}\."),
+        ("{answer} }", "judge `tone`: Single '}'"),
+        ("{answer", "judge `tone`: expected '}'"),
+    ],
+)
+def test_a_prompt_that_names_what_is_not_there_is_refused(prompt: str, named: str) -> None:
+    with pytest.raises(ValueError, match=named) as caught:
+        judge(Judge(), "Is it?", VERDICTS, name="tone", prompt=prompt)
+
+    for field in ("question", "task", "reference", "answer", "mark", "verdicts"):
+        assert f"{{{field}}}" in str(caught.value)
+
+
+async def test_a_prompt_may_look_into_its_fields_and_hold_braces() -> None:
+    model = Judge("VERDICT: polite")
+
+    await judged(model, prompt='{answer!r:>9} {{"verdict": 1}} {reference.__class__.__name__}')
+
+    assert model.asked == [" 'Hello.' {\"verdict\": 1} str"]
+
+
+@pytest.mark.parametrize("words", [("Yes", "yes"), ("no", " 'NO' "), ("stra\u00dfe", "STRASSE")])
+def test_verdicts_that_read_the_same_are_refused(words: tuple[str, str]) -> None:
+    first, second = words
+
+    with pytest.raises(ValueError, match="read the same") as caught:
+        judge(Judge(), "Is it?", {first: 1, "maybe": 0.5, second: 0})
+
+    assert f"{first!r} and {second!r}" in str(caught.value)
