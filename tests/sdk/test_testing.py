@@ -10,6 +10,7 @@ import pytest
 
 from strop import Completion, End, Environment, Episode, Task, TaskSet, Trajectory, reward
 from strop.errors import SettingsError
+from strop.mixture import Mixture
 from strop.testing import (
     POLICIES,
     CheckReport,
@@ -147,6 +148,43 @@ async def test_ranges_of_the_rewards_beyond_the_manifests_are_a_warning() -> Non
         "skipped",
         "`unbounded` declares no range, so that the total's is not known",
     )
+
+
+def a_mixture(**options: Any) -> Mixture:
+    """Of few tasks, which begin anew many times before as many are drawn as are checked."""
+    inner = Mixture({"x": a_single_turn_environment(oracle=oracle)})
+    return Mixture({"plain": a_single_turn_environment(oracle=oracle, **options), "mixed": inner})
+
+
+async def test_a_good_mixture_passes_every_check() -> None:
+    for bounds in ((0, 1), None):
+        findings = await check(a_mixture(), reward_range=bounds)
+        assert {finding.verdict for finding in findings.values()} == {"ok"}
+
+
+async def test_doubled_keys_within_a_part_of_a_mixture_are_found() -> None:
+    findings = await check(a_mixture(tasks=[Task("1", "x", "y"), Task("1", "x", "y")]))
+
+    assert findings["keys"].verdict == "failed"
+    assert "'plain:1' stands twice" in findings["keys"].message
+
+
+async def test_the_range_of_a_mixture_is_that_of_its_parts() -> None:
+    @reward(range=(0, 1), weight=3, inline=True)
+    def heavy(trajectory: Trajectory) -> float:
+        return 0.0
+
+    @reward(inline=True)
+    def free(trajectory: Trajectory) -> float:
+        return 0.0
+
+    wide = await check(a_mixture(rewards=[heavy]), reward_range=(0, 1))
+    unknown = await check(a_mixture(rewards=[free]), reward_range=(0, 1))
+
+    assert wide["reward_range"].verdict == "warning"
+    assert "allow 0 to 3" in wide["reward_range"].message
+    assert unknown["reward_range"].verdict == "skipped"
+    assert "`plain:free` declares no range" in unknown["reward_range"].message
 
 
 async def test_an_oracle_above_the_manifests_range_is_found() -> None:

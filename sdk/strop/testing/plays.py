@@ -11,6 +11,7 @@ from itertools import islice
 from strop.canonical import json_digest
 from strop.environment import Environment
 from strop.errors import StropError
+from strop.mixture import Mixture
 from strop.models.scripted import ScriptedModel
 from strop.reward_function import Reward
 from strop.task import Task
@@ -43,13 +44,29 @@ def samples(environment: Environment) -> dict[str, list[Task]]:
     return {split: list(islice(ts, SAMPLE_COUNT)) for split, ts in environment.tasks.items()}
 
 
+def parts_of(environment: Environment) -> dict[str, Environment]:
+    """The environments that a mixture is made of, by the path of their names; else it alone."""
+    if not isinstance(environment, Mixture):
+        return {"": environment}
+    return {
+        f"{name}:{path}": part
+        for name, each in environment.environments.items()
+        for path, part in parts_of(each).items()
+    }
+
+
 def summed(environment: Environment) -> list[Reward]:
     """The functions whose values are in the reward."""
     return [each for each in environment.rubric.rewards if not each.is_turn]
 
 
 def limits(environment: Environment) -> tuple[float, float]:
-    """The least and the most that the weighted rewards can sum up to."""
+    """The least and the most that the weighted rewards of a part can sum up to."""
+    ends = [_limits(part) for part in parts_of(environment).values()]
+    return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+def _limits(environment: Environment) -> tuple[float, float]:
     ends = [
         (each.weight * low, each.weight * high)
         for each in summed(environment)

@@ -10,7 +10,7 @@ from itertools import islice
 
 from strop.environment import Environment
 from strop.task import Task
-from strop.testing.plays import FLOOR, Plays, failed, limits, samples, summed
+from strop.testing.plays import FLOOR, Plays, failed, limits, parts_of, samples, summed
 from strop.testing.policies import json_equal
 from strop.testing.repeats import (
     REPEAT_COUNT,
@@ -126,10 +126,15 @@ def _told(error: BaseException) -> str:
 
 
 def _bounds(environment: Environment, reward_range: tuple[float, float]) -> Finding:
-    check, rewards = "reward_range", summed(environment)
-    open_ended = [each.name for each in rewards if each.range is None and each.weight]
-    if open_ended or not rewards:
-        names = ", ".join(f"`{name}`" for name in open_ended)
+    check, parts = "reward_range", parts_of(environment)
+    open_ended = [
+        f"`{path}{each.name}`"
+        for path, part in parts.items()
+        for each in summed(part)
+        if each.range is None and each.weight
+    ]
+    if open_ended or not all(map(summed, parts.values())):
+        names = ", ".join(open_ended)
         message = f"{names or 'No function'} declares no range, so that the total's is not known"
         return Finding(check, "skipped", message)
     low, high = limits(environment)
@@ -145,17 +150,18 @@ def _bounds(environment: Environment, reward_range: tuple[float, float]) -> Find
 
 async def _keys(environment: Environment) -> Finding:
     count = 0
-    for split, tasks in environment.tasks.items():
-        seen: set[str] = set()
-        for task in islice(tasks, KEY_COUNT):
-            if task.key in seen:
-                return failed(
-                    "keys",
-                    f"The key {task.key!r} stands twice in the split {split!r}. Give each task "
-                    "a key of its own that stays the same over runs.",
-                )
-            seen.add(task.key)
-        count += len(seen)
+    for path, part in parts_of(environment).items():
+        for split, tasks in part.tasks.items():
+            seen: set[str] = set()
+            for task in islice(tasks, KEY_COUNT):
+                if task.key in seen:
+                    return failed(
+                        "keys",
+                        f"The key {path + task.key!r} stands twice in the split {split!r}. Give "
+                        "each task a key of its own that stays the same over runs.",
+                    )
+                seen.add(task.key)
+            count += len(seen)
     return Finding("keys", "ok", f"{count} keys are unique within their splits")
 
 
