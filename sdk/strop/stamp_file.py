@@ -18,7 +18,7 @@ from strop.attempt import Attempt
 from strop.canonical import telling_what_is_unwritable
 from strop.errors import TrajectoryFileError
 from strop.line_file import LineFile, TornLine
-from strop.review.stamps import stamp_problems
+from strop.review.stamps import count_problems, stamp_problems
 from strop.trajectory import Trajectory
 from strop.trajectory_file import TrajectoryReader
 from strop.trajectory_json import attempt_to_json, pack_numbers
@@ -78,9 +78,8 @@ class StampWriter:
         """
         value: dict[str, JSON] = dict(stamps)
         if advantages is not None:
-            if isinstance(attempt, Trajectory):
-                _check_counts(advantages, attempt)
             value["advantages"] = [_packed(each) for each in advantages]
+        trajectory = attempt if isinstance(attempt, Trajectory) else None
         if isinstance(attempt, Trajectory):
             attempt = attempt.attempt
         line: dict[str, JSON] = {
@@ -89,7 +88,10 @@ class StampWriter:
             "stamped_at_s": time.time(),
             "stamps": value,
         }
-        if problem := next(stamp_problems(line), None):
+        problem = next(stamp_problems(line), None)
+        if problem is None and trajectory is not None:
+            problem = next(count_problems(value, trajectory), None)
+        if problem is not None:
             raise TrajectoryFileError(f"`{problem[0]}` {problem[1]}. Nothing was written.")
         with telling_what_is_unwritable():
             self._lines.append((_encode(line) + "\n").encode("ascii"))
@@ -180,22 +182,6 @@ def _read_attempt(line: bytes, path: Path, number: int) -> Attempt:
     if problem := next(stamp_problems(value), None):
         raise TrajectoryFileError(f"{where}: `{problem[0]}` {problem[1]}.")
     return Attempt(**{name: value["attempt"][name] for name in Attempt.__dataclass_fields__})
-
-
-def _check_counts(advantages: Advantages, trajectory: Trajectory) -> None:
-    samples = trajectory.to_samples()
-    if len(advantages) != len(samples):
-        raise TrajectoryFileError(
-            f"`advantages` are {len(advantages)}, but `to_samples()` gives {len(samples)}. Give "
-            "one for each sample, in that order. Nothing was written."
-        )
-    for index, (each, sample) in enumerate(zip(advantages, samples, strict=True)):
-        if isinstance(each, array) and len(each) != len(sample.token_ids):
-            raise TrajectoryFileError(
-                f"`advantages[{index}]` holds {len(each)} numbers, but the sample has "
-                f"{len(sample.token_ids)} tokens. Give one for each of its `token_ids`, or a "
-                "single number for all. Nothing was written."
-            )
 
 
 def _packed(advantage: float | array[float]) -> JSON:

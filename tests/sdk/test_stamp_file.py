@@ -101,11 +101,13 @@ def test_later_stamps_of_the_same_name_count_and_others_stay(path: Path) -> None
 
 def test_advantages_of_tokens_are_packed(path: Path) -> None:
     with StampWriter(path) as stamps:
-        stamps.write(member(0).attempt, advantages=[array("f", [0.0, 0.25]), 2])
+        stamps.write(member(0).attempt, advantages=[array("f", [0.0, 0.25, 0.5])])
+        stamps.write(member(1).attempt, advantages=[2])
 
-    packed, plain = Stamps(path).of(member(0).attempt)["advantages"]
+    (packed,) = Stamps(path).of(member(0).attempt)["advantages"]
+    (plain,) = Stamps(path).of(member(1).attempt)["advantages"]
 
-    assert unpack_numbers("f", packed) == array("f", [0.0, 0.25])
+    assert unpack_numbers("f", packed) == array("f", [0.0, 0.25, 0.5])
     assert plain == 2.0
     assert findings(path) == []
 
@@ -130,6 +132,41 @@ def test_advantages_are_held_against_the_samples_of_a_trajectory_that_is_given(p
 
     assert Stamps(path).of(trajectory.attempt) == {"advantages": [0.5], "group_id": "g"}
     assert len(stamps_path(path).read_bytes().splitlines()) == 2
+
+
+def test_the_validator_holds_advantages_against_the_samples_of_the_trajectory(path: Path) -> None:
+    (sample,) = member(0).to_samples()
+    fitting = array("f", [0.5] * len(sample.token_ids))
+    with StampWriter(path) as stamps:
+        for advantages in ([], [0.5], [fitting], [0.5, 0.5], [fitting[1:]]):
+            stamps.write(member(3).attempt, advantages=advantages)
+
+    count = len(fitting)
+    assert [
+        (line, field, message.partition(". ")[0]) for line, field, message in findings(path)
+    ] == [
+        (1, "stamps.advantages", "are 0, but `to_samples()` gives 1"),
+        (4, "stamps.advantages", "are 2, but `to_samples()` gives 1"),
+        (
+            5,
+            "stamps.advantages[0]",
+            f"holds {count - 1} numbers, but the sample has {count} tokens",
+        ),
+    ]
+
+
+def test_advantages_of_a_trajectory_with_findings_of_its_own_are_not_counted(path: Path) -> None:
+    stamp_all(path)
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    lines[0]["turn_rewards"] = [0.5] * 9
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    validator = Validator(path)
+    found = list(validator)
+
+    assert {each.line_number for each in found} == {1}
+    assert validator.stamps is not None
+    assert list(validator.stamps) == []
 
 
 @pytest.mark.parametrize(
@@ -295,5 +332,5 @@ def test_stamps_without_trajectories_are_those_of_none(tmp_path: Path) -> None:
     path.write_bytes(b"")
     stamp_all(path)
 
-    assert len(list(StampValidator(stamps_path(path), frozenset()))) == 3
+    assert len(list(StampValidator(stamps_path(path), {}, path))) == 3
     assert list(read_stamped(path)) == []

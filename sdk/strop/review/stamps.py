@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from strop.review.schema import Problem, schema_problems
+from strop.trajectory import Trajectory
 
 _ITEM_BYTES = 4
 
@@ -41,6 +42,34 @@ def stamp_problems(value: Any) -> Iterator[Problem]:
                 yield where, "is no base64 of 4-byte numbers"
         elif not math.isfinite(advantage):
             yield where, f"is {advantage}, which is not finite"
+
+
+def count_problems(stamps: dict[str, Any], trajectory: Trajectory) -> Iterator[Problem]:
+    """Where advantages are not as many as a trajectory's samples, or as the tokens of one.
+
+    Args:
+        stamps: Without other problems; fields are named from there.
+        trajectory: What they stamp.
+    """
+    if "advantages" not in stamps:
+        return
+    advantages, samples = stamps["advantages"], trajectory.to_samples()
+    if len(advantages) != len(samples):
+        yield (
+            "advantages",
+            f"are {len(advantages)}, but `to_samples()` gives {len(samples)}. Give one for each "
+            "sample, in that order",
+        )
+        return
+    for index, (each, sample) in enumerate(zip(advantages, samples, strict=True)):
+        token_count = len(sample.token_ids)
+        count = len(b64decode(each)) // _ITEM_BYTES if isinstance(each, str) else token_count
+        if count != token_count:
+            yield (
+                f"advantages[{index}]",
+                f"holds {count} numbers, but the sample has {token_count} tokens. Give one for "
+                "each of its `token_ids`, or a single number for all",
+            )
 
 
 def _is_packed(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,13 +14,16 @@ from strop.blob_folder import BlobFolder
 from strop.errors import TrajectoryFileError
 from strop.review.meaning import meaning_problems
 from strop.review.schema import Problem, schema_problems
-from strop.review.stamps import stamp_problems
+from strop.review.stamps import count_problems, stamp_problems
 from strop.stamp_file import stamps_path
+from strop.trajectory_json import decode_line
 
 MAX_LINE_BYTES = 256 * 2**20
 """Longer lines are told and passed over, so that memory stays bounded whatever the file."""
 
 _PART_COUNT = 16
+_UNREADABLE = -1
+"""In place of where a line begins that has findings of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,9 @@ class Finding:
 class Validator:
     """Checks one file; iteration gives findings as they come.
 
-    Memory is bounded by the longest line or blob, and grows by 8 bytes a line to find attempts
-    that were made twice; by more where stamps stand beside, and with each blob.
+    Memory is bounded by the longest line or blob, and grows by 16 bytes a line to find attempts
+    that were made twice, and the lines of those that were stamped; by more where stamps stand
+    beside, and with each blob.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,14 +55,19 @@ class Validator:
         self.line_count = 0
         """Lines read so far."""
         self._attempts = array("Q")
+        self._places = array("q")
         self._blobs = BlobFolder.beside(path)
         self._whole_blobs: set[tuple[str, int]] = set()
 
     def __iter__(self) -> Iterator[Finding]:
+        place = 0
         with self.path.open("rb") as lines:
             for line in _read_lines(lines):
                 self.line_count += 1
-                for field, message in self._check(line):
+                problems = self._check(line)
+                self._places.append(_UNREADABLE if problems else place)
+                place = lines.tell()
+                for field, message in problems:
                     yield Finding(self.path, self.line_count, field, message)
         yield from self._doubled()
 
@@ -66,7 +75,10 @@ class Validator:
     def stamps(self) -> StampValidator | None:
         """Checks the stamps beside, once the file itself was read; None where there are none."""
         path = stamps_path(self.path)
-        return StampValidator(path, frozenset(self._attempts)) if path.exists() else None
+        if not path.exists():
+            return None
+        places = dict(zip(self._attempts, self._places, strict=True))
+        return StampValidator(path, places, self.path)
 
     def _check(self, line: bytes | None) -> list[Problem]:
         self._attempts.append(0)
@@ -106,11 +118,13 @@ class Validator:
 class StampValidator:
     """Checks the stamps beside a file of trajectories; iteration gives findings as they come."""
 
-    def __init__(self, path: Path, attempts: frozenset[int]) -> None:
+    def __init__(self, path: Path, places: Mapping[int, int], trajectories: Path) -> None:
+        """Prepare; `places` says by attempt where in `trajectories` its line begins."""
         self.path = path
         self.line_count = 0
         """Lines read so far."""
-        self._attempts = attempts
+        self._places = places
+        self._trajectories = trajectories
 
     def __iter__(self) -> Iterator[Finding]:
         with self.path.open("rb") as lines:
@@ -122,9 +136,21 @@ class StampValidator:
     def _check(self, line: bytes | None) -> list[Problem]:
         value, problems = _parsed(line, "The next writer cuts it off")
         problems = problems or list(stamp_problems(value))
-        if not problems and _identity(value["attempt"]) not in self._attempts:
-            problems = [("attempt", "is that of no trajectory in the file beside")]
-        return problems
+        if problems:
+            return problems
+        place = self._places.get(_identity(value["attempt"]))
+        if place is None:
+            return [("attempt", "is that of no trajectory in the file beside")]
+        return list(self._count_problems(value["stamps"], place))
+
+    def _count_problems(self, stamps: dict[str, Any], place: int) -> Iterator[Problem]:
+        if place == _UNREADABLE or "advantages" not in stamps:
+            return
+        with self._trajectories.open("rb") as lines:
+            lines.seek(place)
+            trajectory = decode_line(lines.readline(MAX_LINE_BYTES))
+        for field, message in count_problems(stamps, trajectory):
+            yield f"stamps.{field}", message
 
 
 def _blobs(value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
