@@ -34,6 +34,7 @@ def make_run(run: "RunFile", *, is_resumed: bool) -> dict[str, Any]:
     if out is not None:
         _keep_record(out, record, is_resumed=is_resumed)
     report = _evaluate(run, environment, models, is_resumed=is_resumed)
+    _tell_unknown_judges(run, report)
     document = {
         **record["environments"][0],
         "environments": record["environments"],
@@ -109,6 +110,18 @@ def _tell_shortage(plan: "RunPlan", environment: "Environment") -> None:
         print_message(
             f"The split {plan.split!r} has {left_count} tasks{after}: {plan.task_count} were "
             "asked for, all of them are run."
+        )
+
+
+def _tell_unknown_judges(run: "RunFile", report: "Report") -> None:
+    # Only now, for an episode or a reward may ask under any name.
+    asked = {source.removeprefix("judge:") for source in report.source_usage}
+    unknown = sorted(set(run.judges) - asked)
+    if unknown:
+        print_message(
+            f"The cost lacks judges: the run prices {', '.join(unknown)}, of which no tokens are "
+            f"known. Those known are of {', '.join(sorted(asked)) or 'no judge'}. Correct the "
+            "names in [judges]."
         )
 
 

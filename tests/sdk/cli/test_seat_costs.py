@@ -12,7 +12,7 @@ from strop import read_trajectories
 from strop.run_file import RunFile
 from strop.types import Usage
 from tests.model_server import ModelServer
-from tests.sdk.cli.command import strop
+from tests.sdk.cli.command import Finished, strop
 from tests.sdk.cli.test_seat_models import assistant, customer, of_the_guide
 from tests.sdk.installed_module import install_module
 
@@ -117,20 +117,30 @@ def as_is_asked(messages: Sequence[dict[str, Any]], tools: Sequence[Any]) -> str
     return "VERDICT: yes" if "VERDICT" in messages[-1]["content"] else "Hello."
 
 
-async def test_a_judge_is_paid_at_its_own_price_apart_from_the_policy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(install_module(tmp_path / "site", "judged_env", JUDGED)))
+async def run_judged(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, template: str = JUDGED_RUN
+) -> Finished:
+    """The run of two judges in `folder`, which has succeeded."""
+    monkeypatch.setenv("PYTHONPATH", str(install_module(folder / "site", "judged_env", JUDGED)))
     async with (
         ModelServer(as_is_asked, model="my-policy") as one,
         ModelServer(as_is_asked, model="my-judge") as other,
     ):
-        text = JUDGED_RUN.format(policy_url=one.base_url, judge_url=other.base_url)
-        (tmp_path / "run.toml").write_text(text)
+        text = template.format(policy_url=one.base_url, judge_url=other.base_url)
+        (folder / "run.toml").write_text(text)
         run = ("eval", "run", "--config", "run.toml")
-        done = await asyncio.to_thread(strop, *run, cwd=tmp_path)
+        done = await asyncio.to_thread(strop, *run, cwd=folder)
 
     assert done.code == 0, done.stderr
+    return done
+
+
+async def test_a_judge_is_paid_at_its_own_price_apart_from_the_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = await run_judged(tmp_path, monkeypatch)
+
+    assert "The cost lacks" not in done.stderr
     policy, judges = Usage(), {"judge:one": Usage(), "judge:two": Usage()}
     for trajectory in read_trajectories(tmp_path / "out" / "trajectories.jsonl"):
         policy += trajectory.usage
@@ -152,6 +162,26 @@ async def test_a_judge_is_paid_at_its_own_price_apart_from_the_policy(
     shown = [line.split() for line in done.stdout.splitlines()]
     assert ["policy", f"{policy_cost:.2f}"] in shown
     assert ["judge:one", f"{judge_cost:.2f}"] in shown
+
+
+async def test_a_priced_judge_that_is_not_there_is_told_with_those_that_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = JUDGED_RUN.replace("[judges.one]", "[judges.oen]")
+
+    done = await run_judged(tmp_path, monkeypatch, template)
+
+    (told,) = [line for line in done.stderr.splitlines() if "The cost lacks" in line]
+    assert "prices oen, of which no tokens are known. Those known are of one, two." in told
+    # Nobody is asked again: the servers are gone.
+    file = tmp_path / "run.toml"
+    file.write_text(file.read_text().replace("[judges.oen]", "[judges.one]"))
+    run = ("eval", "run", "--config", "run.toml", "--resume")
+    mended = await asyncio.to_thread(strop, *run, cwd=tmp_path)
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert mended.code == 0, mended.stderr
+    assert "The cost lacks" not in mended.stderr
+    assert report["judge_costs"]["judge:one"] > 0
 
 
 def run_with(
