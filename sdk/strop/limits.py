@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Self
@@ -95,6 +96,16 @@ def spent_tokens(trajectory: Trajectory) -> int:
         if segment.kind == "completion" and segment.usage is None
         for message in segment.messages
     )
+
+
+def used_tokens(prompt: Sequence[Message], completion: Completion) -> int:
+    """Prompt and sampled tokens of one completion; estimated where no usage was told."""
+    usage = completion.usage
+    if usage is not None:
+        return usage.prompt_tokens + usage.completion_tokens
+    ids = completion.prompt_token_ids
+    prompt_count = sum(map(_estimated_tokens, prompt)) if ids is None else len(ids)
+    return prompt_count + sampled_tokens(completion)
 
 
 def _estimated_tokens(message: Message) -> int:

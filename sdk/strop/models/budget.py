@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+from strop.limits import used_tokens
 from strop.stopwatch import in_queue
 from strop.types import Completion, Message, Model, Sampling, ToolSpec
 
@@ -30,8 +31,8 @@ class _Bucket:
 class PacedModel:
     """Another model behind limits of requests and tokens a second.
 
-    Requests wait in the order in which they came. Tokens are known after a completion and
-    charged to the requests that follow.
+    Requests wait in the order in which they came. Tokens are known after a completion, estimated
+    where the endpoint tells no usage, and charged to the requests that follow.
     """
 
     def __init__(
@@ -68,8 +69,8 @@ class PacedModel:
             with in_queue():
                 await asyncio.sleep(wait_s)
         completion = await self._model.complete(messages, tools, sampling)
-        if self._tokens is not None and completion.usage is not None:
-            self._tokens.take(completion.usage.prompt_tokens + completion.usage.completion_tokens)
+        if self._tokens is not None:
+            self._tokens.take(used_tokens(messages, completion))
         return completion
 
     async def close(self) -> None:

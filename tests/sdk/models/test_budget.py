@@ -56,6 +56,20 @@ async def test_tokens_are_charged_to_what_follows() -> None:
     assert time.monotonic() - started >= 0.45
 
 
+async def test_tokens_are_charged_where_no_usage_is_told() -> None:
+    def policy(messages: Any) -> Completion:
+        return Completion(Message("assistant", "word " * 40))
+
+    model = PacedModel(ScriptedModel(policy), tokens_per_s=100)
+
+    started = time.monotonic()
+    for _ in range(4):
+        await model.complete([Message("user", "hello " * 10)], [], Sampling())
+
+    # 15 tokens asked and 50 sampled each; three of them are charged to what follows.
+    assert time.monotonic() - started >= 0.9
+
+
 async def test_without_limits_nothing_waits() -> None:
     spent_s, _ = await ask(PacedModel(echo()), 100)
 
