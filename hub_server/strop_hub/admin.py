@@ -219,6 +219,19 @@ def has_users(hub: Hub) -> bool:
         return session.scalar(select(User.id).limit(1)) is not None
 
 
+def check_made(settings: Settings) -> None:
+    """Look whether there is a hub already, for what must not make an empty one.
+
+    Raises:
+        ConfigError: The data folder has no database, and no other one is set.
+    """
+    if not settings.database_url and not (settings.data / "hub.sqlite3").is_file():
+        raise ConfigError(
+            f"there is no hub in {settings.data}. Make one: "
+            f"strop hub init --data {settings.data} --admin NAME"
+        )
+
+
 @contextmanager
 def open_hub(settings: Settings) -> Iterator[Hub]:
     """The hub's parts over a database of this version's schema."""
@@ -231,11 +244,7 @@ def open_hub(settings: Settings) -> Iterator[Hub]:
 
 
 def _write(settings: Settings, fn: Callable[[Session], T]) -> T:
-    if not settings.database_url and not (settings.data / "hub.sqlite3").is_file():
-        raise ConfigError(
-            f"there is no hub in {settings.data}. Make one: "
-            f"strop hub init --data {settings.data} --admin NAME"
-        )
+    check_made(settings)
     with open_hub(settings) as hub:
         return hub.database.write(fn)
 

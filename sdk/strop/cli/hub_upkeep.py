@@ -51,7 +51,7 @@ def migrate(data: DataOption = None, json: JsonOption = False) -> None:
 
 def verify(data: DataOption = None, json: JsonOption = False) -> None:
     """Read every blob again and compare every row with it; 1 when something differs."""
-    with _opened(data) as hub:
+    with _opened(data, is_made=True) as hub:
         from strop_hub.upkeep.verify import verify as verify_hub
 
         report = verify_hub(hub)
@@ -79,7 +79,7 @@ def collect(
     json: JsonOption = False,
 ) -> None:
     """Remove blobs that nothing names; the hub may serve meanwhile."""
-    with _opened(data) as hub:
+    with _opened(data, is_made=True) as hub:
         from strop_hub.upkeep.collect import collect as collect_orphans
 
         result = collect_orphans(hub, grace_s=grace_hours * 3600, is_trial=dry_run)
@@ -93,7 +93,7 @@ def collect(
 
 def backup(folder: FolderArgument, data: DataOption = None, json: JsonOption = False) -> None:
     """Copy a hub into a folder while it serves; again into the same folder copies what is new."""
-    with _opened(data) as hub:
+    with _opened(data, is_made=True) as hub:
         from strop_hub.upkeep.dump import back_up
 
         result = back_up(hub, folder)
@@ -188,11 +188,13 @@ def _mirror_index(
 
 
 @contextmanager
-def _opened(data: Path | None) -> Iterator["Hub"]:
+def _opened(data: Path | None, *, is_made: bool = False) -> Iterator["Hub"]:
     with hub_code():
-        from strop_hub.admin import open_hub
+        from strop_hub.admin import check_made, open_hub
 
         settings = read_settings(data)
+    if is_made:
+        check_made(settings)
     with open_hub(settings) as hub:
         yield hub
 

@@ -223,3 +223,17 @@ def test_every_command_shows_an_example(command: str) -> None:
 
     assert finished.code == 0
     assert f"strop hub {command}" in finished.stdout.split("Example")[1]
+
+
+def test_what_looks_after_a_hub_makes_none_and_spares_a_backup(data: str, tmp_path: Path) -> None:
+    folder, mistyped = tmp_path / "backup", tmp_path / "mistyped"
+    run_json("backup", str(folder), "--data", data)
+    kept = (folder / "backup.json").read_bytes()
+
+    for arguments in (["backup", str(folder)], ["export", str(folder)], ["verify"], ["gc"]):
+        refused = run(*arguments, "--data", str(mistyped), "--json")
+        assert refused.error["code"] == "config"
+        assert f"there is no hub in {mistyped}" in refused.error["message"]
+
+    assert not mistyped.exists()
+    assert (folder / "backup.json").read_bytes() == kept
