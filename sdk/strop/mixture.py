@@ -58,6 +58,15 @@ class Mixture(Environment):
         self._stack = AsyncExitStack()
 
     @property
+    def seats(self) -> Mapping[str, bool]:
+        """Names of the roles in any of the environments, and whether any trains them."""
+        seats: dict[str, bool] = {}
+        for each in self.environments.values():
+            for name, is_trained in each.seats.items():
+                seats[name] = seats.get(name, False) or is_trained
+        return seats
+
+    @property
     def has_group_rewards(self) -> bool:
         """Whether any of the environments compares the members of a group."""
         return any(each.has_group_rewards for each in self.environments.values())

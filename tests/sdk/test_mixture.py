@@ -1,13 +1,24 @@
 """Several environments run as one, and every task keeps its own environment."""
 
 from collections import Counter
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from strop import Environment, RunPlan, ScriptedModel, Task, TaskSet, evaluate, group_reward, reward
+from strop import (
+    Environment,
+    Episode,
+    RunPlan,
+    ScriptedModel,
+    Task,
+    TaskSet,
+    evaluate,
+    group_reward,
+    reward,
+)
 from strop import read_trajectories as read
 from strop.errors import SettingsError
 from strop.evaluation import TRAJECTORIES_NAME
@@ -137,6 +148,19 @@ async def test_the_oracle_is_each_environments_own() -> None:
     for task in islice(mixture.tasks["train"], 9):
         trajectory = await mixture.rollout(task, policy)
         assert trajectory.text == f"{task.key[0]}-env"
+
+
+def test_the_seats_are_those_of_the_environments() -> None:
+    class Debate(Episode):
+        seats: ClassVar[Mapping[str, bool]] = {"pro": True, "con": False}
+
+    class Turned(Episode):
+        seats: ClassVar[Mapping[str, bool]] = {"con": True, "judge": False}
+
+    a, b = (an_environment("a-env", 1, 0.0, episode=each) for each in (Debate, Turned))
+
+    assert dict(Mixture({"a": a, "b": b}).seats) == {"pro": True, "con": True, "judge": False}
+    assert dict(Mixture({"a": three()["a"]}).seats) == {"policy": True}
 
 
 def test_tasks_are_found_by_their_global_key() -> None:

@@ -244,6 +244,29 @@ async def test_a_mixture_is_served_with_each_environments_own_rewards() -> None:
         same(one, other)
 
 
+async def test_a_served_mixture_takes_a_model_for_each_seat_of_its_environments() -> None:
+    def make() -> Mixture:
+        duel = Environment(tasks=[Task("1", "Talk.")], rewards=[turns, short], episode=Duel)
+        single = Environment(tasks=[Task("1", "Once.")], rewards=[turns, short])
+        return Mixture({"duel": duel, "single": single})
+
+    models = {seat: ScriptedModel.constant(seat) for seat in ("black", "white", "policy")}
+
+    async def made_by(environment: Environment) -> list[Trajectory]:
+        async with environment:
+            tasks = [environment.tasks["train"].get(key) for key in ("duel:1", "single:1")]
+            return [await environment.rollout(task, models) for task in tasks]
+
+    here = await made_by(make())
+    with serving(make()) as server:
+        assert dict(server.connect().seats) == {"black": True, "white": False, "policy": True}
+        there = await made_by(server.connect())
+    assert [list(each.seats) for each in here] == [["black", "white"], ["policy"]]
+    for one, other in zip(here, there, strict=True):
+        assert one.failure is None
+        same(one, other)
+
+
 async def test_a_run_over_http_makes_the_attempts_of_a_run_in_process() -> None:
     async def made_by(environment: Environment) -> dict[Any, Trajectory]:
         made: dict[Any, Trajectory] = {}
