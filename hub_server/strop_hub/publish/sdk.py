@@ -1,7 +1,6 @@
 """Serve the SDK itself: every hub publishes the one that it runs with, as ``strop/strop``."""
 
 import hashlib
-import tempfile
 from pathlib import Path
 
 from strop.hub.package import build_sdk_wheel
@@ -14,6 +13,7 @@ from strop_hub.publish.form import ReceivedFile
 from strop_hub.publish.record import Order
 from strop_hub.publish.rules import SDK_NAME
 from strop_hub.publish.service import publish_files
+from strop_hub.publish.staging import staging_folder
 from strop_hub.publish.validate import WHEEL, examine
 
 
@@ -24,8 +24,8 @@ def publish_sdk(hub: Hub, caller: Caller) -> PushResult:
         VersionExistsError: This version is published with other contents.
         HubError: Whatever else refuses a push.
     """
-    with tempfile.TemporaryDirectory(dir=hub.settings.uploads) as folder:
-        wheel = received(build_sdk_wheel(Path(folder)))
+    with staging_folder(hub.settings.uploads) as folder:
+        wheel = received(build_sdk_wheel(folder))
         candidate = examine({WHEEL: wheel}, {})
         version = candidate.facts.version
         act = Act("publish", f"{SDK_NAME}/{SDK_NAME}@{version}")

@@ -4,7 +4,6 @@ An event only tells that something changed: what is done is read from how it sta
 that a feed that is followed late leads to the same.
 """
 
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from strop_hub.models import SHOWN, Environment, Owner, Version
 from strop_hub.publish import sdk
 from strop_hub.publish.record import Order
 from strop_hub.publish.service import publish_files
+from strop_hub.publish.staging import staging_folder
 from strop_hub.publish.validate import SOURCE, WHEEL, examine
 from strop_hub.publish.yank import unyank, yank
 from strop_hub.releases import moves, operator, standing, tags
@@ -100,9 +100,9 @@ def _add_file(followed: Followed) -> None:
 def _take(followed: Followed, detail: VersionDetail) -> None:
     """Publish a version with all its files; the same again changes nothing."""
     hub, owner = followed.hub, followed.owner
-    with tempfile.TemporaryDirectory(dir=hub.settings.uploads) as folder:
+    with staging_folder(hub.settings.uploads) as folder:
         files = {
-            part: sdk.received(_fetch(followed, file, Path(folder)))
+            part: sdk.received(_fetch(followed, file, folder))
             for part, kind in ((WHEEL, FileKind.WHEEL), (SOURCE, FileKind.SOURCE))
             for file in detail.files
             if file.kind is kind
@@ -115,10 +115,10 @@ def _take(followed: Followed, detail: VersionDetail) -> None:
 
 
 def _take_sdist(followed: Followed, detail: VersionDetail) -> None:
-    with tempfile.TemporaryDirectory(dir=followed.hub.settings.uploads) as folder:
+    with staging_folder(followed.hub.settings.uploads) as folder:
         for file in detail.files:
             if file.kind is FileKind.SDIST:
-                candidate = examine_file(_fetch(followed, file, Path(folder)))
+                candidate = examine_file(_fetch(followed, file, folder))
                 take_file(followed.hub, followed.owner, candidate, "publish")
 
 

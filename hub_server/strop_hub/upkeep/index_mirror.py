@@ -8,7 +8,6 @@ for what has changed. What goes from the index stays here.
 import hashlib
 import json
 import logging
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -35,6 +34,7 @@ from strop_hub.errors import (
 )
 from strop_hub.hub import Hub
 from strop_hub.models import Environment, File, Owner, Version, VersionStatus
+from strop_hub.publish.staging import staging_folder
 from strop_hub.publish.yank import unyank, yank
 from strop_hub.upkeep.mirror import OWN_FAULT
 from strop_hub.upkeep.simple_index import Link, Page, Seen, SimpleIndex
@@ -133,8 +133,8 @@ def _take(hub: Hub, index: SimpleIndex, project: _Project, link: Link) -> bool:
                 f"sha256 {known}, never changes"
             )
         return False
-    with tempfile.TemporaryDirectory(dir=hub.settings.uploads) as folder:
-        path = Path(folder) / link.filename
+    with staging_folder(hub.settings.uploads) as folder:
+        path = folder / link.filename
         _download(index.client, link, path, hub.settings.max_file_bytes)
         _publish(hub, project, path)
     return True
