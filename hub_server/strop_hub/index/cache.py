@@ -69,7 +69,9 @@ class PageCache:
 
     async def get(self, key: PageKey) -> PageForms | None:
         """The page; None when there is nothing to show, for whatever cause."""
-        if self._is_dirty or self.clock() - self._checked_at > CHECK_INTERVAL_S:
+        # Who comes while the feed is read waits for what it says.
+        is_being_read = self._lock.locked()
+        if is_being_read or self._is_dirty or self.clock() - self._checked_at > CHECK_INTERVAL_S:
             try:
                 await self._catch_up()
             except (HubError, DBAPIError):

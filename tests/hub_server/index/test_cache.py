@@ -1,5 +1,6 @@
 """Pages are kept while they are true, and no longer."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,6 +96,17 @@ async def test_a_change_drops_the_pages_that_it_is_about_and_the_lists(hub: Hub)
 
     assert "sums" in await text_of(cache, ALL)
     assert await cache.get(PageKey("ada", "maze")) is kept
+
+
+async def test_requests_at_once_all_see_a_change_of_this_process(hub: Hub) -> None:
+    cache = PageCache(hub, clock=lambda: 0.0)
+    add(hub, "maze")
+    await text_of(cache, ALL)
+
+    add(hub, "sums")
+    texts = await asyncio.gather(*(text_of(cache, ALL) for _ in range(4)))
+
+    assert all("sums" in text for text in texts)
 
 
 async def test_what_another_process_wrote_is_seen_after_the_interval(hub: Hub) -> None:
