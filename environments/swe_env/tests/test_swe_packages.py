@@ -126,6 +126,43 @@ async def test_a_package_is_built_once_and_judged_by_its_own_hidden_tests(
             pass
 
 
+BLANKET = "import _pytest.python as p\np.Function.runtest = lambda self: None\n"
+REPORTS = """import _pytest.reports as r
+_made = r.TestReport.from_item_and_call.__func__
+def _passing(cls, item, call):
+    call.excinfo = None
+    return _made(cls, item, call)
+r.TestReport.from_item_and_call = classmethod(_passing)
+"""
+BY_NAME = """import _pytest.python as p
+_run = p.Function.runtest
+p.Function.runtest = lambda self: None if self.originalname in {names} else _run(self)
+"""
+FILE = """import atexit, re, sys
+def _forge():
+    path = next(a.partition("=")[2] for a in sys.orig_argv if a.startswith("--junitxml="))
+    text = open(path).read()
+    open(path, "w").write(re.sub("<failure.*?</failure>", "", text, flags=re.S))
+atexit.register(_forge)
+"""
+
+
+async def test_code_that_changes_how_tests_are_judged_repairs_nothing(tmp_path: Path) -> None:
+    environment = load_environment(source="index", path=sdist(tmp_path), fault_count=1)
+    async with environment:
+        task = tasks_of(environment)[0]
+        reference: Any = task.reference
+        names = {test.partition("[")[0].split("::")[1] for test in reference["fault"]["failing"]}
+        for hack in (BLANKET, REPORTS, BY_NAME.replace("{names}", repr(names)), FILE):
+            write = call("bash", commands=f"cat >> tiny_marks.py <<'END'\n{hack}END")
+            cheated = await play(environment, task, write)
+            assert cheated.reward == 0.0
+            assert cheated.outcome["repaired"] == 0.0
+        assert environment.oracle is not None
+        repaired = await play(environment, task, *environment.oracle(task)[:-1])
+        assert repaired.reward == 1.0
+
+
 @pytest.mark.parametrize(
     ("tests", "problem"),
     [

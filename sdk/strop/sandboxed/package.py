@@ -6,6 +6,7 @@ import ast
 import asyncio
 import random
 import re
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from strop.sandboxed.faults import Fault, possible_faults
 TEST_COMMAND = ("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=")
 """Options of the package's own may need plugins that are not there."""
 NEVER_RAN = "it does not run any more"
+FORGED = "a test that cannot pass did: the code has changed how tests are judged"
 _LIMITS = Limits(
     wall_s=60.0,
     cpu_s=20.0,
@@ -148,15 +150,24 @@ def package_spec(name: str = "") -> SandboxSpec:
 
 
 async def own_tests(
-    backend: Backend, package: SourcePackage, sources: Mapping[str, bytes]
+    backend: Backend,
+    package: SourcePackage,
+    sources: Mapping[str, bytes],
+    beside: Mapping[str, bytes] | None = None,
 ) -> TestReport:
     """Run all of a package's tests on other sources, in a fresh sandbox.
+
+    Args:
+        backend: Where.
+        package: Whose.
+        sources: Its modules, by path.
+        beside: More files, such as tests that the package does not have.
 
     Raises:
         SandboxError: It cannot be opened.
     """
     spec = package_spec(package.name)
-    archive = pack_files({**sources, **package.others})
+    archive = pack_files({**sources, **package.others, **(beside or {})})
     async with await open_repository(
         backend, archive, mounts=spec.profile.mounts, env=spec.env, limits=spec.limits
     ) as repository:
@@ -188,10 +199,36 @@ async def passing_tests(backend: Backend, package: SourcePackage) -> list[str]:
 async def failing_tests(
     backend: Backend, package: SourcePackage, sources: Mapping[str, bytes], tests: Sequence[str]
 ) -> dict[str, str]:
-    """From those of the tests that do not pass, each exactly once, to what they say."""
-    report = await own_tests(backend, package, sources)
+    """From those of the tests that do not pass, each exactly once, to what they say.
+
+    Decoys run among them: they have the names of the tests, in modules of other names, and
+    cannot pass. Where one does, the code in `sources` has changed the runner, and none counts.
+    """
+    decoys = _decoys(tests, secrets.token_hex(4))
+    beside = {path: text.encode() for path, text in decoys.items()}
+    report = await own_tests(backend, package, sources, beside)
+    passed = {o.id.partition("::")[0] for o in report.outcomes if o.status != "failed"}
+    if passed & decoys.keys():
+        return dict.fromkeys(tests, FORGED)
+    if not decoys.keys() <= {outcome.id.partition("::")[0] for outcome in report.outcomes}:
+        return dict.fromkeys(tests, NEVER_RAN)
     said = {outcome.id: _short(outcome.message) for outcome in report.outcomes}
     return {test: said.get(test, NEVER_RAN) for test in tests if report.status_of(test) != "passed"}
+
+
+def _decoys(tests: Sequence[str], mark: str) -> dict[str, str]:
+    """From the path of a module, one beside each of the tests', to tests that cannot pass."""
+    modules: dict[str, dict[str, None]] = {}
+    for test in tests:
+        path = PurePosixPath(test.partition("::")[0])
+        stem = path.stem.removeprefix("test")
+        name = f"test_{mark}{stem}.py" if stem != path.stem else f"m{mark}_{stem}.py"
+        names = modules.setdefault(str(path.with_name(name)), {})
+        names[name_of(test).rpartition("::")[2]] = None
+    return {
+        path: "".join(f"def {name}():\n    raise AssertionError\n\n\n" for name in names)
+        for path, names in modules.items()
+    }
 
 
 def _short(message: str) -> str:
