@@ -15,6 +15,7 @@ from strop.errors import (
     EpisodeUseError,
     NoCompletionError,
 )
+from strop.faults import FAULTS, own_fault
 from strop.limits import limited, sampled_tokens
 from strop.recorder import Recorder
 from strop.replies import Replies
@@ -203,7 +204,7 @@ class Episode:
                         self._connections.append(await server.connect())
                         self.add_tools(*self._connections[-1].tools)
                     await self.setup()
-        except (Exception, SystemExit) as error:
+        except FAULTS as error:
             raise self._fault("setup", error) from error
         finally:
             self._setup_s = watch.seconds
@@ -289,12 +290,13 @@ class Episode:
         self._is_open = False
         self.truncate("driver", "closed by the driver")
         try:
-            await self.close()
-        except (Exception, SystemExit) as error:
+            try:
+                await self.close()
+            finally:
+                for connection in self._connections:
+                    await connection.close()
+        except FAULTS as error:
             raise self._fault("close", error) from error
-        finally:
-            for connection in self._connections:
-                await connection.close()
 
     async def _respond(self, seat: str, completion: Completion) -> None:
         try:
@@ -302,7 +304,7 @@ class Episode:
             messages = _as_messages(answer)
         except BoundaryError:
             raise
-        except (Exception, SystemExit) as error:
+        except FAULTS as error:
             raise self._fault("respond", error) from error
         if isinstance(answer, End):
             self._stop = ("ended", answer.reason)
@@ -372,8 +374,8 @@ class Episode:
     def _fault(self, where: str, error: BaseException) -> BoundaryError:
         if isinstance(error, BoundaryError):
             return error
-        name = f"{type(self).__name__}.{where}"
-        return EnvironmentFaultError(f"`{name}` raised {type(error).__name__}: {error}")
+        name, fault = f"{type(self).__name__}.{where}", own_fault(error)
+        return EnvironmentFaultError(f"`{name}` raised {type(fault).__name__}: {fault}")
 
 
 def _as_messages(answer: Answer) -> Sequence[Message]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from strop.attempt import Attempt
 from strop.errors import BoundaryError, ContextOverflowError, ModelError, SettingsError
+from strop.faults import FAULTS, own_fault
 from strop.limits import Patience
 from strop.stopwatch import Stopwatch
 from strop.trajectory import StopReason, Trajectory, failure_of
@@ -150,10 +151,11 @@ async def _complete(episode: Drivable, model: Seats, sampling: Sampling) -> Comp
             return await _sampled(episode, model, sampling)
     except ModelError:
         raise
-    except (Exception, SystemExit) as error:
+    except FAULTS as error:
+        fault = own_fault(error)
         if left_s is not None and limit.is_spent:
             raise _TurnsTooLongError("the turns took as long as they may") from error
-        raise ModelError(f"The model raised {type(error).__name__}: {error}") from error
+        raise ModelError(f"The model raised {type(fault).__name__}: {fault}") from error
 
 
 def _check_seats(episode: Drivable, model: Seats) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from strop.errors import ModelAuthError, RewardError, SandboxError, SettingsError
+from strop.faults import FAULTS, own_fault
 from strop.limits import limited
 from strop.replies import Replies
 from strop.reward_function import Reward, RewardFunction
@@ -117,7 +118,7 @@ class Rubric:
     ) -> tuple[RewardValue, Failure | None]:
         try:
             value = await self._call(each, arguments, threads)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary of author code
+        except FAULTS as error:
             fault = _fault(each, error, self._limit_s)
             return _failed(each, fault), fault
         return _judged(each, value)
@@ -135,7 +136,7 @@ class Rubric:
             try:
                 given = await self._call(each, arguments, threads)
                 values = each.checked_turns(given, trajectory.turn_count)
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary of author code
+            except FAULTS as error:
                 fault = _fault(each, error, self._limit_s)
                 turns[each.name] = TurnValues(None, each.weight, each.range, fault.message)
                 failure = _first_or_graver(failure, fault)
@@ -152,7 +153,7 @@ class Rubric:
                 raise RewardError(
                     f"`{each.name}` returned {len(numbers)} numbers for {len(members)} members."
                 )
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary of author code
+        except FAULTS as error:
             return [None] * len(members), _fault(each, error, self._limit_s)
         return numbers, None
 
@@ -267,6 +268,7 @@ def _failed(each: Reward, fault: Failure | None) -> RewardValue:
 
 
 def _fault(each: Reward, error: BaseException, limit_s: float | None) -> Failure:
+    error = own_fault(error)
     text = "".join(traceback.format_exception(error, limit=-8))
     if isinstance(error, TimeoutError) and limit_s is not None:
         error = RewardError(f"`{each.name}` took longer than {limit_s} s.")

@@ -153,7 +153,8 @@ async def run(
         waiting: Keeps members until their group is compared; None loses them with the run.
 
     Raises:
-        RunStoppedError: Authentication failed, or the failure budget is spent.
+        RunStoppedError: Authentication failed, the failure budget is spent, or an attempt was
+            cancelled from within.
     """
     allow_open_files()
     environment.allow_concurrency(plan.concurrency)
@@ -163,11 +164,15 @@ async def run(
     try:
         with Watchdog():
             async with asyncio.TaskGroup() as workers:
-                for _ in range(plan.concurrency):
-                    workers.create_task(work.go_on())
+                tasks = [workers.create_task(work.go_on()) for _ in range(plan.concurrency)]
     except BaseExceptionGroup as group:
         # One worker's error cancelled the rest; its cause is what the caller can act on.
         raise group.exceptions[0] from None
+    if any(task.cancelled() for task in tasks):
+        raise RunStoppedError(
+            "Attempts are missing: code of the environment or of the model cancelled the task that "
+            "it ran in. Cancel only tasks that were started there, and resume the run."
+        )
 
 
 class _Work:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, get_type_hints, overload
 
 from strop.errors import SandboxError, ToolError, ToolFaultError
+from strop.faults import FAULTS, own_fault
 from strop.types import JSON, Content, End, Part, ToolSpec
 
 if TYPE_CHECKING:
@@ -195,9 +196,10 @@ class Tool:
             raise
         except self.options.errors as error:
             raise ToolError(f"{type(error).__name__}: {error}") from error
-        except (Exception, SystemExit) as error:
+        except FAULTS as error:
+            fault = own_fault(error)
             raise ToolFaultError(
-                f"The tool `{self.name}` raised {type(error).__name__}: {error}. "
+                f"The tool `{self.name}` raised {type(fault).__name__}: {fault}. "
                 "Raise ToolError for what the model should hear, or declare it in @tool(errors=…)."
             ) from error
 

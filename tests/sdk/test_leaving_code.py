@@ -175,12 +175,15 @@ async def test_a_run_in_which_some_attempts_leave_accounts_for_each_exactly_once
 async def test_an_interrupt_in_author_code_is_no_failure_of_an_attempt() -> None:
     @reward(name="interrupted", inline=True)
     def interrupted(trajectory: Trajectory) -> float:
+        running = asyncio.current_task()
+        assert running is not None
+        running.cancel()  # As Ctrl-C does.
         raise asyncio.CancelledError
 
+    environment = an_environment(rewards=[interrupted])
+    rollout = environment.rollout(TASKS[0], ScriptedModel.constant("answer"))
     with pytest.raises(asyncio.CancelledError):
-        await an_environment(rewards=[interrupted]).rollout(
-            TASKS[0], ScriptedModel.constant("answer")
-        )
+        await asyncio.create_task(rollout)
 
 
 def test_a_program_whose_reward_leaves_goes_on_after_the_rollout() -> None:
