@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from strop.cli import main
+from strop_hub import migration
 from tests.sdk.cli.command import STROP, Finished, strop
 
 
@@ -237,3 +238,12 @@ def test_what_looks_after_a_hub_makes_none_and_spares_a_backup(data: str, tmp_pa
 
     assert not mistyped.exists()
     assert (folder / "backup.json").read_bytes() == kept
+
+
+def test_migrate_tells_the_schema_and_can_be_repeated(tmp_path: Path) -> None:
+    made = run_json("migrate", "--data", str(tmp_path / "hub"))
+    again = run("migrate", "--data", str(tmp_path / "hub"))
+
+    assert made == {"revision": migration.latest_revision()}
+    assert again.code == 0
+    assert f"has the schema {made['revision']}" in again.stderr
