@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import metadata
 from typing import Any, Self, cast
 
 from strop.attempt import Attempt
-from strop.episode import Episode
-from strop.errors import EnvironmentFaultError, SettingsError
+from strop.episode import Episode, fault_of
+from strop.errors import BoundaryError, EnvironmentFaultError, ModelError, SettingsError
+from strop.faults import FAULTS, own_fault
 from strop.limits import TimeLimits
 from strop.reward_function import Reward, RewardFunction
 from strop.rollout import roll_out
@@ -195,14 +196,34 @@ class Environment:
             sampling: How to sample; its seed is replaced by the attempt's.
             queue_s: Seconds that the attempt has waited, for the record.
         """
-        episode = self.start(task, attempt=attempt)
-        if isinstance(model, Mapping):
-            chosen: Seats = {
-                seat: _bound(model[seat], task) for seat in episode.seats if seat in model
-            }
-        else:
-            chosen = _bound(model, task)
+        try:
+            episode = self.start(task, attempt=attempt)
+        except SettingsError:
+            raise
+        except FAULTS as error:
+            return await self.failed_start(task, error, attempt=attempt).score(queue_s)
+        try:
+            chosen = _chosen(model, episode.seats, task)
+        except FAULTS as error:
+            episode.fail(_model_fault(error))
+            return await episode.score(queue_s)
         return await roll_out(episode, chosen, sampling, queue_s)
+
+    def failed_start(
+        self, task: Task, error: BaseException, *, attempt: Attempt | None = None
+    ) -> Episode:
+        """In the place of an episode that `start` could not make, one that has failed for that.
+
+        Args:
+            task: Whose.
+            error: What `start` raised.
+            attempt: Its identity, from which the seeds follow; by default that of run seed 0.
+        """
+        name = self._episode.__name__
+        stand_in = type(name, (Episode,), {"seats": self._episode.seats})
+        episode: Episode = stand_in(self, task, attempt or self.attempt(task))
+        episode.fail(fault_of(f"{name}.__init__", error))
+        return episode
 
     def start_group(self, task: Task, size: int, *, attempt: Attempt | None = None) -> Group:
         """A fresh group of episodes at one task, to be driven by hand.
@@ -295,6 +316,19 @@ class Group:
                 faults.append(fault)
         if faults:
             raise faults[0]
+
+
+def _chosen(model: Seats, seats: Iterable[str], task: Task) -> Seats:
+    if isinstance(model, Mapping):
+        return {seat: _bound(model[seat], task) for seat in seats if seat in model}
+    return _bound(model, task)
+
+
+def _model_fault(error: BaseException) -> BoundaryError:
+    if isinstance(error, BoundaryError):
+        return error
+    fault = own_fault(error)
+    return ModelError(f"`for_task` of the model raised {type(fault).__name__}: {fault}")
 
 
 def _bound(model: Model, task: Task) -> Model:

@@ -23,7 +23,16 @@ from strop.stopwatch import Stopwatch
 from strop.toolbox import Toolbox
 from strop.tools import Tool, ToolConnection, ToolLike, tools_of
 from strop.trajectory import Failure, Seat, StopReason, Timing, Trajectory, failure_of
-from strop.types import JSON, POLICY, Completion, End, Message, Sampling, ToolSpec
+from strop.types import (
+    JSON,
+    POLICY,
+    Completion,
+    End,
+    Message,
+    Sampling,
+    ToolSpec,
+    is_message,
+)
 
 if TYPE_CHECKING:
     from strop.attempt import Attempt
@@ -335,8 +344,13 @@ class Episode:
         if self.turns_left_s == 0.0:
             return "time_limit", f"{self._turns_s:.1f} s"
         for condition in environment.stop_when:
-            if reason := condition(self):
-                return "ended", reason if isinstance(reason, str) else condition.__name__
+            name = getattr(condition, "__name__", "stop_when")
+            try:
+                reason = condition(self)
+            except FAULTS as error:
+                raise fault_of(f"{name}` of `stop_when", error) from error
+            if reason:
+                return "ended", reason if isinstance(reason, str) else name
         return None
 
     def _trajectory(self, queue_s: float) -> Trajectory:
@@ -363,6 +377,10 @@ class Episode:
 
     def _check_outcome(self) -> None:
         """Fail for what no record can hold, instead of ending a whole run when it is written."""
+        if not isinstance(self.outcome, dict):
+            place = f"`outcome` of `{type(self).__name__}` is {self.outcome!r}"
+            self.outcome = {}
+            self.fail(EnvironmentFaultError(f"{place}. Leave it a dict, from names to JSON."))
         for name, value in tuple(self.outcome.items()):
             try:
                 canonical_json(value)
@@ -372,21 +390,29 @@ class Episode:
                 self.fail(EnvironmentFaultError(f"{place} is no JSON: {error}."))
 
     def _fault(self, where: str, error: BaseException) -> BoundaryError:
-        if isinstance(error, BoundaryError):
-            return error
-        name, fault = f"{type(self).__name__}.{where}", own_fault(error)
-        return EnvironmentFaultError(f"`{name}` raised {type(fault).__name__}: {fault}")
+        return fault_of(f"{type(self).__name__}.{where}", error)
+
+
+def fault_of(name: str, error: BaseException) -> BoundaryError:
+    """The fault of an environment whose code, by its name, raised an error."""
+    if isinstance(error, BoundaryError):
+        return error
+    fault = own_fault(error)
+    return EnvironmentFaultError(f"`{name}` raised {type(fault).__name__}: {fault}")
 
 
 def _as_messages(answer: Answer) -> Sequence[Message]:
+    messages: tuple[Message, ...] | None = None
     if isinstance(answer, End):
-        return () if answer.message is None else (Message("user", answer.message),)
-    if isinstance(answer, str):
-        return (Message("user", answer),)
-    if isinstance(answer, Message):
-        return (answer,)
-    if isinstance(answer, Iterable) and all(isinstance(each, Message) for each in answer):
-        return tuple(answer)
+        messages = () if answer.message is None else (Message("user", answer.message),)
+    elif isinstance(answer, str):
+        messages = (Message("user", answer),)
+    elif isinstance(answer, Message):
+        messages = (answer,)
+    elif isinstance(answer, Iterable):
+        messages = tuple(answer)
+    if messages is not None and all(map(is_message, messages)):
+        return messages
     raise TypeError(
         f"`respond` returned {answer!r}. Return a string, a Message, a list of them, or End()."
     )

@@ -91,6 +91,13 @@ class Mixture(Environment):
         environment, own = self._own(task)
         return environment.start(own, attempt=attempt or self.attempt(task))
 
+    def failed_start(
+        self, task: Task, error: BaseException, *, attempt: Attempt | None = None
+    ) -> Episode:
+        """A failed episode of the environment that the task comes from."""
+        environment, own = self._own(task)
+        return environment.failed_start(own, error, attempt=attempt or self.attempt(task))
+
     async def score(self, trajectory: Trajectory, episode: Episode | None = None) -> Trajectory:
         """A copy scored by the environment that the trajectory's task comes from."""
         environment = self._environment_of(trajectory.attempt.task_key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -13,7 +14,7 @@ from strop.faults import FAULTS, own_fault
 from strop.limits import Patience
 from strop.stopwatch import Stopwatch
 from strop.trajectory import StopReason, Trajectory, failure_of
-from strop.types import EpisodeLike, Sampling, Seats
+from strop.types import EpisodeLike, Sampling, Seats, is_message
 
 if TYPE_CHECKING:
     from strop.types import Completion, Message, Sampler, ToolSpec
@@ -112,6 +113,9 @@ async def _drive(episode: Drivable, model: Seats, sampling: Sampling) -> float:
     return queue_s
 
 
+_ARRAYS = (array, type(None))
+
+
 class _TurnsTooLongError(Exception):
     """The turns have taken as long as they may."""
 
@@ -139,6 +143,15 @@ async def _sampled(episode: Drivable, model: Seats, sampling: Sampling) -> Compl
 
 def _told(completion: Completion, sampling: Sampling) -> Completion:
     """The completion with what it was drawn with, where its model does not tell."""
+    if not is_message(completion.message):
+        raise TypeError(f"its completion has {completion.message!r}. Give a Message with text.")
+    ids, prompt_ids, logprobs = (
+        completion.token_ids,
+        completion.prompt_token_ids,
+        completion.logprobs,
+    )
+    if not all(isinstance(each, _ARRAYS) for each in (ids, prompt_ids, logprobs)):
+        raise TypeError("its completion has token ids or logprobs in no array. Give array('i', …).")
     return completion if completion.sampling is not None else replace(completion, sampling=sampling)
 
 

@@ -68,6 +68,16 @@ class Message:
         return "".join(part.text or "" for part in self.content)
 
 
+def is_message(value: object) -> bool:
+    """Whether a value is a message whose content is text or parts, as a record can hold it."""
+    if not isinstance(value, Message):
+        return False
+    content: object = value.content
+    return isinstance(content, str) or (
+        isinstance(content, Sequence) and all(isinstance(part, Part) for part in content)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """A tool as a model sees it."""
