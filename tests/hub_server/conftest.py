@@ -1,11 +1,14 @@
 """A hub that the tests of this folder share; each makes users of its own."""
 
+import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from strop_hub import admin
+from strop_hub.settings import Settings
 from tests.hub_server import backends
 from tests.hub_server.running_hub import RunningHub, run_hub
 
@@ -93,3 +96,17 @@ def hub(backend: str, _shared_hubs: _SharedHubs) -> RunningHub:
 def hub_data(tmp_path: Path) -> Path:
     """Where a test makes a hub of its own."""
     return tmp_path / "hub"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Settings:
+    """A hub without the SDK, into which another index is mirrored."""
+    settings = Settings.read({}, data=tmp_path / "here")
+    admin.init(settings, "ada", with_sdk=False)
+    return settings
+
+
+@pytest.fixture
+def name() -> str:
+    """An environment's name that is claimed by nobody yet."""
+    return f"maze-{uuid.uuid4().hex[:12]}"

@@ -28,13 +28,6 @@ from tests.servers.processes import free_ports, start
 OWNER = "lab"
 
 
-@pytest.fixture
-def here(tmp_path: Path) -> Settings:
-    settings = Settings.read({}, data=tmp_path / "here")
-    admin.init(settings, "ada", with_sdk=False)
-    return settings
-
-
 def follow(settings: Settings, url: str, *names: str) -> IndexMirrored:
     with admin.open_hub(settings) as hub:
         result = mirror_index(hub, url, OWNER, names)

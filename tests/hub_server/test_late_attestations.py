@@ -93,13 +93,6 @@ def test_attestations_are_added_to_a_published_file_until_its_version_closes(
         assert verify(parts).differences == []
 
 
-@pytest.fixture
-def here(tmp_path: Path) -> Settings:
-    settings = Settings.read({}, data=tmp_path / "here")
-    admin.init(settings, "ada", with_sdk=False)
-    return settings
-
-
 def follow(here: Settings, url: str, prefix: str, **given: Any) -> Mirrored:
     with admin.open_hub(Settings.read({}, data=here.data, **given)) as hub:
         result = mirror(hub, url, prefix)

@@ -25,13 +25,6 @@ def follow(settings: Settings, url: str) -> Mirrored:
     return result
 
 
-@pytest.fixture
-def here(tmp_path: Path) -> Settings:
-    settings = Settings.read({}, data=tmp_path / "here")
-    admin.init(settings, "ada", with_sdk=False)
-    return settings
-
-
 @pytest.mark.embedded
 def test_publishing_yanking_and_deleting_are_taken_over_once(
     hub_data: Path, tmp_path: Path, here: Settings

@@ -34,13 +34,6 @@ MOST_DELAY_S = 0.05
 """Of the random time that a kill comes after the events that it waits for."""
 
 
-@pytest.fixture
-def here(tmp_path: Path) -> Settings:
-    settings = Settings.read({}, data=tmp_path / "here")
-    admin.init(settings, "ada", with_sdk=False)
-    return settings
-
-
 @pytest.mark.embedded
 @pytest.mark.parametrize(
     "point", ["publish.announce", pytest.param("publish.commit", marks=pytest.mark.slow)]

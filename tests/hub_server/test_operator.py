@@ -1,6 +1,5 @@
 """What an operator decides on the hub's own machine, while the hub serves."""
 
-import uuid
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,6 @@ from tests.hub_server.test_push import assert_refused
 from tests.waiting import wait_until
 
 WHOAMI = "/api/v1/whoami"
-
-
-@pytest.fixture
-def name() -> str:
-    """A name that is claimed by nobody yet."""
-    return f"maze-{uuid.uuid4().hex[:12]}"
 
 
 def claim(settings: Settings, full_name: str) -> str | None:

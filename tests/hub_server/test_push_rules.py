@@ -1,9 +1,6 @@
 """Rules of publishing that depend on what the hub holds: names, dependencies, quota, deletions."""
 
-import uuid
 from pathlib import Path
-
-import pytest
 
 from strop_hub import admin
 from strop_hub.accounts.service import find_user
@@ -11,12 +8,6 @@ from strop_hub.models import Environment, Owner, Tombstone
 from tests.factories import an_upload
 from tests.hub_server.running_hub import RunningHub, run_hub
 from tests.hub_server.test_push import assert_refused
-
-
-@pytest.fixture
-def name() -> str:
-    """An environment's name that no other test uses: names on the shared index are claimed."""
-    return f"env-{uuid.uuid4().hex[:10]}"
 
 
 def requirement(dependencies: list[str], requires: list[str] | None = None) -> dict[str, object]:

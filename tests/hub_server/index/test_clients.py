@@ -3,25 +3,12 @@
 import os
 import subprocess
 import sys
-import uuid
 from pathlib import Path
 
 import pytest
 from pypi_simple import ACCEPT_HTML_ONLY, ACCEPT_JSON_ONLY, PyPISimple
 
 from tests.hub_server.author import Author
-from tests.hub_server.running_hub import RunningHub
-
-
-@pytest.fixture
-def author(hub: RunningHub, tmp_path: Path) -> Author:
-    return Author.new(hub, tmp_path / "author")
-
-
-@pytest.fixture
-def name() -> str:
-    """A name that is claimed by nobody yet."""
-    return f"maze-{uuid.uuid4().hex[:12]}"
 
 
 def pip(author: Author, command: str, *arguments: str, index: str = "") -> str:

@@ -1,6 +1,5 @@
 """The open index over HTTP: pages, their forms and freshness, and files."""
 
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,6 @@ from tests.hub_server.running_hub import RunningHub, run_hub
 from tests.waiting import wait_until
 
 JSON = "application/vnd.pypi.simple.v1+json"
-
-
-@pytest.fixture
-def author(hub: RunningHub, tmp_path: Path) -> Author:
-    return Author.new(hub, tmp_path)
-
-
-@pytest.fixture
-def name() -> str:
-    """A name that is claimed by nobody yet."""
-    return f"maze-{uuid.uuid4().hex[:12]}"
 
 
 def document(hub: RunningHub, path: str) -> dict[str, Any]:

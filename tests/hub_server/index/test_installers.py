@@ -11,20 +11,8 @@ import pytest
 from virtualenv.seed.wheels.embed import get_embed_wheel
 
 from tests.hub_server.author import Author, ask
-from tests.hub_server.running_hub import RunningHub
 
 UV = str(Path(sys.executable).with_name("uv"))
-
-
-@pytest.fixture
-def author(hub: RunningHub, tmp_path: Path) -> Author:
-    return Author.new(hub, tmp_path / "author")
-
-
-@pytest.fixture
-def name() -> str:
-    """A name that is claimed by nobody yet."""
-    return f"maze-{uuid.uuid4().hex[:12]}"
 
 
 def run(*command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

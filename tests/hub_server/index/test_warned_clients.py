@@ -3,7 +3,6 @@
 import json
 import sys
 import threading
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +12,6 @@ import pytest
 
 from tests.hub_server.author import API, Author
 from tests.hub_server.index.test_installers import UV, run
-from tests.hub_server.running_hub import RunningHub
 
 STATUSES = {"deprecated": "use labyrinth", "archived": "done", "quarantined": "steals secrets"}
 CLIENTS = {
@@ -28,17 +26,6 @@ CLIENTS = {
     "uv": [UV, "pip", "install", "--no-cache", "--no-config", "--python", sys.executable],
 }
 DAILY_AND_SLOW = ["uv", pytest.param("pip", marks=pytest.mark.slow)]
-
-
-@pytest.fixture
-def author(hub: RunningHub, tmp_path: Path) -> Author:
-    return Author.new(hub, tmp_path / "author")
-
-
-@pytest.fixture
-def name() -> str:
-    """A name that is claimed by nobody yet."""
-    return f"maze-{uuid.uuid4().hex[:12]}"
 
 
 def install(client: str, author: Author, target: Path, *wanted: str) -> tuple[list[str], str]:
