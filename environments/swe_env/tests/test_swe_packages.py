@@ -163,6 +163,23 @@ async def test_code_that_changes_how_tests_are_judged_repairs_nothing(tmp_path: 
         assert repaired.reward == 1.0
 
 
+async def test_tests_in_classes_and_modules_of_any_name_judge_too(tmp_path: Path) -> None:
+    methods = "".join(f"    {line}\n" for line in TESTS.split("\n")[7:] if line)
+    files = {
+        "setup.cfg": "[tool:pytest]\npython_files = marks.py\n",
+        "test_marks.py": "def test_never():\n    assert False\n",
+        "checks/__init__.py": "",
+        "checks/marks.py": f"from tiny_marks import clamp, grade\n\n\nclass TestMarks:\n{methods}",
+    }
+    files["checks/marks.py"] = files["checks/marks.py"].replace("():", "(self):")
+    environment = load_environment(source="index", path=sdist(tmp_path, **files), fault_count=1)
+    async with environment:
+        task = tasks_of(environment)[0]
+        assert environment.oracle is not None
+        assert (await play(environment, task, *environment.oracle(task)[:-1])).reward == 1.0
+        assert (await play(environment, task)).outcome["repaired"] == 0.0
+
+
 @pytest.mark.parametrize(
     ("tests", "problem"),
     [

@@ -201,34 +201,37 @@ async def failing_tests(
 ) -> dict[str, str]:
     """From those of the tests that do not pass, each exactly once, to what they say.
 
-    Decoys run among them: they have the names of the tests, in modules of other names, and
+    Decoys run among them: they have the names of the tests, in folders of other names, and
     cannot pass. Where one does, the code in `sources` has changed the runner, and none counts.
     """
-    decoys = _decoys(tests, secrets.token_hex(4))
+    decoys = _decoys(tests, f"m{secrets.token_hex(4)}")
     beside = {path: text.encode() for path, text in decoys.items()}
     report = await own_tests(backend, package, sources, beside)
-    passed = {o.id.partition("::")[0] for o in report.outcomes if o.status != "failed"}
-    if passed & decoys.keys():
+    modules = {path for path, text in decoys.items() if text}
+    of_decoys = [o for o in report.outcomes if o.id.partition("::")[0] in modules]
+    if any(outcome.status != "failed" for outcome in of_decoys):
         return dict.fromkeys(tests, FORGED)
-    if not decoys.keys() <= {outcome.id.partition("::")[0] for outcome in report.outcomes}:
+    if modules != {outcome.id.partition("::")[0] for outcome in of_decoys}:
         return dict.fromkeys(tests, NEVER_RAN)
     said = {outcome.id: _short(outcome.message) for outcome in report.outcomes}
     return {test: said.get(test, NEVER_RAN) for test in tests if report.status_of(test) != "passed"}
 
 
-def _decoys(tests: Sequence[str], mark: str) -> dict[str, str]:
-    """From the path of a module, one beside each of the tests', to tests that cannot pass."""
-    modules: dict[str, dict[str, None]] = {}
+def _decoys(tests: Sequence[str], folder: str) -> dict[str, str]:
+    """By path, tests that cannot pass, in modules of the same names in folders beside the tests'.
+
+    A folder is a package, so that pytest takes two modules of one name.
+    """
+    modules: dict[PurePosixPath, dict[str, None]] = {}
     for test in tests:
-        path = PurePosixPath(test.partition("::")[0])
-        stem = path.stem.removeprefix("test")
-        name = f"test_{mark}{stem}.py" if stem != path.stem else f"m{mark}_{stem}.py"
-        names = modules.setdefault(str(path.with_name(name)), {})
-        names[name_of(test).rpartition("::")[2]] = None
-    return {
-        path: "".join(f"def {name}():\n    raise AssertionError\n\n\n" for name in names)
+        path, name = PurePosixPath(test.partition("::")[0]), name_of(test).rpartition("::")[2]
+        if name.isidentifier():
+            modules.setdefault(path.with_name(folder) / path.name, {})[name] = None
+    texts = {
+        str(path): "".join(f"def {name}():\n    raise AssertionError\n\n\n" for name in names)
         for path, names in modules.items()
     }
+    return texts | {str(path.with_name("__init__.py")): "" for path in modules}
 
 
 def _short(message: str) -> str:
