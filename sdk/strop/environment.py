@@ -198,8 +198,6 @@ class Environment:
         """
         try:
             episode = self.start(task, attempt=attempt)
-        except SettingsError:
-            raise
         except FAULTS as error:
             return await self.failed_start(task, error, attempt=attempt).score(queue_s)
         try:
@@ -222,7 +220,7 @@ class Environment:
         name = self._episode.__name__
         stand_in = type(name, (Episode,), {"seats": self._episode.seats})
         episode: Episode = stand_in(self, task, attempt or self.attempt(task))
-        episode.fail(fault_of(f"{name}.__init__", error))
+        episode.fail(fault_of(f"`{name}.__init__`", error))
         return episode
 
     def start_group(self, task: Task, size: int, *, attempt: Attempt | None = None) -> Group:

@@ -6,6 +6,7 @@ import random
 import time
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from strop.canonical import canonical_json
@@ -299,11 +300,11 @@ class Episode:
         self._is_open = False
         self.truncate("driver", "closed by the driver")
         try:
-            try:
-                await self.close()
-            finally:
+            # Each connection is closed, whatever fails before it.
+            async with AsyncExitStack() as connections:
                 for connection in self._connections:
-                    await connection.close()
+                    connections.push_async_callback(connection.close)
+                await self.close()
         except FAULTS as error:
             raise self._fault("close", error) from error
 
@@ -348,7 +349,7 @@ class Episode:
             try:
                 reason = condition(self)
             except FAULTS as error:
-                raise fault_of(f"{name}` of `stop_when", error) from error
+                raise fault_of(f"`{name}` of `stop_when`", error) from error
             if reason:
                 return "ended", reason if isinstance(reason, str) else name
         return None
@@ -390,15 +391,15 @@ class Episode:
                 self.fail(EnvironmentFaultError(f"{place} is no JSON: {error}."))
 
     def _fault(self, where: str, error: BaseException) -> BoundaryError:
-        return fault_of(f"{type(self).__name__}.{where}", error)
+        return fault_of(f"`{type(self).__name__}.{where}`", error)
 
 
-def fault_of(name: str, error: BaseException) -> BoundaryError:
-    """The fault of an environment whose code, by its name, raised an error."""
+def fault_of(code: str, error: BaseException) -> BoundaryError:
+    """The fault of an environment whose code, as messages name it, raised an error."""
     if isinstance(error, BoundaryError):
         return error
     fault = own_fault(error)
-    return EnvironmentFaultError(f"`{name}` raised {type(fault).__name__}: {fault}")
+    return EnvironmentFaultError(f"{code} raised {type(fault).__name__}: {fault}")
 
 
 def _as_messages(answer: Answer) -> Sequence[Message]:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from strop.types import Completion, Message, Sampler, ToolSpec
 
 
+_ARRAYS = (array, type(None))
+
+
 class Drivable(EpisodeLike, Protocol):
     """An episode as the loop sees it."""
 
@@ -113,9 +116,6 @@ async def _drive(episode: Drivable, model: Seats, sampling: Sampling) -> float:
     return queue_s
 
 
-_ARRAYS = (array, type(None))
-
-
 class _TurnsTooLongError(Exception):
     """The turns have taken as long as they may."""
 
@@ -145,12 +145,8 @@ def _told(completion: Completion, sampling: Sampling) -> Completion:
     """The completion with what it was drawn with, where its model does not tell."""
     if not is_message(completion.message):
         raise TypeError(f"its completion has {completion.message!r}. Give a Message with text.")
-    ids, prompt_ids, logprobs = (
-        completion.token_ids,
-        completion.prompt_token_ids,
-        completion.logprobs,
-    )
-    if not all(isinstance(each, _ARRAYS) for each in (ids, prompt_ids, logprobs)):
+    numbers = (completion.token_ids, completion.prompt_token_ids, completion.logprobs)
+    if not all(isinstance(each, _ARRAYS) for each in numbers):
         raise TypeError("its completion has token ids or logprobs in no array. Give array('i', …).")
     return completion if completion.sampling is not None else replace(completion, sampling=sampling)
 

@@ -191,6 +191,37 @@ async def test_an_episode_that_a_mixture_cannot_make_fails_as_one_of_its_environ
     assert trajectory.attempt.task_key == f"a:{BAD}"
 
 
+class Connected:
+    """A server of no tools, each of whose connections says when it is closed."""
+
+    is_shared = False
+    tools = ()
+
+    def __init__(self, closed: list[str], name: str) -> None:
+        self.closed, self.name = closed, name
+
+    async def connect(self) -> "Connected":
+        return self
+
+    async def close(self) -> None:
+        self.closed.append(self.name)
+        raise OSError(f"{self.name} is gone")
+
+
+async def test_every_connection_is_closed_whatever_fails_before() -> None:
+    class Failing(Episode):
+        async def close(self) -> None:
+            closed.append("episode")
+            raise ValueError
+
+    closed: list[str] = []
+    servers = [Connected(closed, "first"), Connected(closed, "second")]
+    trajectory = await made(episode=Failing, servers=servers).rollout(TASKS[0], SAYING_X)
+    assert sorted(closed) == ["episode", "first", "second"]
+    assert trajectory.failure is not None
+    assert "`Failing.close` raised OSError" in trajectory.failure.message
+
+
 async def test_arrays_of_token_ids_stay_what_they_are() -> None:
     ids = array("i", [1, 2])
     model = Told(Completion(Message("assistant", "x"), prompt_token_ids=ids, token_ids=ids))
