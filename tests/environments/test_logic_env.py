@@ -83,7 +83,9 @@ PRINT_DIGESTS = """
 import json, random
 from logic_env.gym import known_generators, make_gym
 from strop.canonical import json_digest
-made = {n: [make_gym(n, random.Random(s), 1) for s in (0,)] for n in known_generators()}
+slow = ("arc_agi", "bf", "knight_swap", "rearc")
+seeds = {n: range(1 if n in slow else 12) for n in known_generators()}
+made = {n: [make_gym(n, random.Random(s), 1) for s in seeds[n]] for n in seeds}
 print(json.dumps({n: json_digest(json.loads(json.dumps(each))) for n, each in made.items()}))
 """
 
@@ -102,7 +104,7 @@ def digests_of_a_process(hash_seed: str, import_path: str) -> dict[str, Any]:
 def test_every_generator_makes_the_same_in_every_process(import_path: str) -> None:
     first, second = (digests_of_a_process(seed, import_path) for seed in ("1", "2"))
     assert [name for name in first if first[name] != second[name]] == []
-    assert len(first) >= 100
+    assert len(first) >= 99
 
 
 PRINT_BOARDS = """

@@ -15,6 +15,8 @@ _HUGE = re.compile(r"(?<!\w)[\d._]+[eE][-+]?[\d_]{4}")
 """An exponent on which exact arithmetic would not end."""
 _LARGEST = 1000
 """Of a sequence of numbers: its generator drops those that hold a larger one."""
+_SHARED = random.Random()  # noqa: S311 - seeded for each task
+"""What a generator draws from that would draw from the process's own source of chance."""
 
 
 def known_generators() -> list[str]:
@@ -24,38 +26,34 @@ def known_generators() -> list[str]:
 
 def make_gym(name: str, rng: random.Random, level: int) -> tuple[str, str, dict[str, Any]]:
     """The question, a right answer, and what its verification needs."""
-    low, high = FACTS["levels"].get(name, (1, 3))
-    level, seed = min(max(level, low), high), rng.getrandbits(31)
+    level, seed = sorted((level, *FACTS["levels"].get(name, (1, 3))))[1], rng.getrandbits(31)
     is_numbered = name in FACTS["numbered"]
+    _SHARED.seed(seed)
     try:
         item = _fresh(name, level, seed)[0] if is_numbered else _generator(name, level)[seed]
     except RuntimeError:
         # It found none for this seed.
         return make_gym(name, rng, level)
     entry = json.loads(json.dumps(item, default=str))
-    question, answer = entry.pop("question"), entry["answer"]
-    if answer is None:
-        answer = entry["metadata"][FACTS["examples"][name]]
+    answer = entry["metadata"].get(FACTS["examples"].get(name), entry["answer"])
     text = answer if isinstance(answer, str) else json.dumps(answer)
-    return question, text, {"level": level, "verifier": "gym", "entry": entry}
+    return entry.pop("question"), text, {"level": level, "verifier": "gym", "entry": entry}
 
 
 def verify_gym(task: Task, answer: str) -> float:
     """What the generator's own verifier gives, 0 to 1; an answer that it cannot read gets 0."""
     details: dict[str, Any] = task.metadata
     name, entry = details["generator"], {**details["entry"], "question": task.prompt[-1].text}
-    allowed = re.fullmatch(FACTS["evaluated"].get(name, "(?s:.*)"), answer)
+    allowed = re.fullmatch(FACTS["forms"].get(name, FACTS["forms"]["others"]), answer)
     if allowed is None or len(answer) > 20_000 or _HUGE.search(answer):
         return 0.0
-    if name in FACTS["with_tuples"]:
-        entry = _as_tuples(entry)
+    entry = _as_tuples(entry) if name in FACTS["with_tuples"] else entry
     entry["metadata"] = {"target": 24, **entry["metadata"]}
     try:
         judge = _generator(FACTS["judges"].get(name, name), details["level"])
-        verdict = judge.score_answer(answer, entry)
+        return min(max(float(judge.score_answer(answer, entry)), 0.0), 1.0)
     except Exception:  # noqa: BLE001 - verifiers raise on what they cannot read
         return 0.0
-    return min(max(float(verdict), 0.0), 1.0)
 
 
 @cache
@@ -80,6 +78,7 @@ def _registries() -> tuple[dict[str, Any], dict[str, Any]]:
     # The library takes long to import: only who plays it waits for it.
     import numpy as np
     import reasoning_gym as gym
+    import reasoning_gym.induction.list_functions.generators
 
     if cells.__name__ == "absent":
         cells.init_simple2d = lambda *size: np.zeros((1, *size), int)
@@ -92,13 +91,15 @@ def _registries() -> tuple[dict[str, Any], dict[str, Any]]:
 def _mend(gym: Any) -> None:
     """Replace names in its modules, which leaves every task as it is in some process.
 
-    Sets are gone through in order, nothing is printed, and sequences of numbers that would be
-    dropped after minutes of arithmetic are dropped at once.
+    Sets are gone through in order, chance comes from the task's seed, nothing is printed, and
+    sequences of numbers that would be dropped after minutes of arithmetic are dropped at once.
     """
     in_order = partial(sorted, key=str)
     gym.algebra.polynomial_multiplication.list = in_order
     gym.algorithmic.isomorphic_strings.list = gym.algorithmic.ransom_note.list = in_order
     gym.games.knight_swap.frozenset = lambda squares: tuple(sorted(squares))
+    gym.algorithmic.word_ladder.set = type("InOrder", (dict,), {"add": dict.setdefault})
+    gym.induction.list_functions.generators.random = _SHARED
     gym.games.tower_of_hanoi.print = gym.code.contrib.bfit.Compiler.Optimizer.print = "".format
     rule = gym.cognition.number_sequences.PatternRule
     rule.apply = partialmethod(_bounded, rule.apply)
