@@ -20,12 +20,26 @@ def open_models(run: "RunFile", environment: "Environment") -> "dict[str, Model]
     """By seat; the empty name plays every seat that has none of its own.
 
     Raises:
-        ConfigError: Nothing says where a model is, or a file or variable is missing.
+        ConfigError: A seat is none of the environment's, nothing says where a model is, or a file
+            or variable is missing.
     """
+    _check_seats(run, environment)
     models = {"": open_model(run.model, environment)}
     for seat, choice in run.seats.items():
         models[seat] = open_model(choice, environment)
     return models
+
+
+def _check_seats(run: "RunFile", environment: "Environment") -> None:
+    from strop.errors import ConfigError
+
+    known = environment.seats
+    unknown = [f"[seats.{seat}]" for seat in run.seats if seat not in known]
+    if unknown:
+        raise ConfigError(
+            f"The run has {', '.join(unknown)}, but the environment's seats are "
+            f"{', '.join(known)}. Correct the name, or leave the table out."
+        )
 
 
 def open_model(choice: "ModelChoice", environment: "Environment") -> "Model":

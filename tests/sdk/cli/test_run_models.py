@@ -249,3 +249,27 @@ async def test_a_run_that_asks_otherwise_is_another_run(
     assert "holds a run with another model." in refused.error["message"]
     assert same.document["attempt_count"] == 2, same.stderr
     assert len(server.calls) == 2
+
+
+async def test_a_seat_that_the_environment_lacks_is_refused_before_any_call(
+    server: ModelServer, site: Path, tmp_path: Path
+) -> None:
+    (site / "first_env.py").write_text(textwrap.dedent(SEATS))
+    path = tmp_path / "run.toml"
+    path.write_text(
+        f"""[[environments]]
+ref = "first-env"
+[model]
+name = "tiny"
+base_url = "{server.base_url}"
+[seats.usr]
+name = "scripted:constant"
+"""
+    )
+    command = ("eval", "run", "--config", path, "--out", tmp_path / "out", "--json")
+    finished = await asyncio.to_thread(strop, *command)
+
+    assert finished.code == 1
+    assert "[seats.usr], but the environment's seats are policy, user" in finished.error["message"]
+    assert not server.calls
+    assert not (tmp_path / "out").exists()
