@@ -18,7 +18,6 @@ from strop.limits import TimeLimits
 from strop.reward_function import Reward, RewardFunction
 from strop.rollout import roll_out
 from strop.rubric import Rubric
-from strop.stopwatch import Stopwatch
 from strop.task import Task, TaskSet
 from strop.threads import Threads
 from strop.tools import Tool, ToolConnection, ToolLike, ToolServer
@@ -271,11 +270,7 @@ class Environment:
             trajectory: A finished one, of this run or read from a file.
             episode: The open episode, for live rewards; None keeps their recorded values.
         """
-        with Stopwatch() as watch:
-            scored = await self.rubric.score(trajectory, self.threads, episode)
-        timing = scored.timing
-        queue_s = timing.queue_s + watch.queue_s
-        return replace(scored, timing=replace(timing, score_s=watch.seconds, queue_s=queue_s))
+        return await self.rubric.score(trajectory, self.threads, episode)
 
 
 class Group:

@@ -209,6 +209,9 @@ class Tally:
             part.add(trajectory)
 
     def _add_to_group(self, attempt: Attempt, reward: float | None) -> None:
+        if self._group_size == 1:
+            self._close(_Group(1, [] if reward is None else [reward]), self._tasks, self._passes)
+            return
         key = attempt.group
         group = self._open.setdefault(key, _Group())
         group.attempt_count += 1

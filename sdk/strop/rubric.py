@@ -6,15 +6,25 @@ import math
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 from strop.errors import ModelAuthError, RewardError, SandboxError, SettingsError
 from strop.faults import FAULTS, own_fault
 from strop.limits import limited
 from strop.replies import Replies
 from strop.reward_function import Reward, RewardFunction
+from strop.stopwatch import Stopwatch
 from strop.threads import Threads
-from strop.trajectory import Failure, RewardValue, Trajectory, TurnValues, failure_of
+from strop.trajectory import Failure, RewardValue, Seat, Timing, Trajectory, TurnValues, failure_of
+
+
+class _Scores(TypedDict):
+    """The fields of a trajectory that values of reward functions decide."""
+
+    seats: dict[str, Seat]
+    metrics: dict[str, float]
+    turn_rewards: tuple[float, ...] | None
+    failure: Failure | None
 
 
 class Rubric:
@@ -70,22 +80,26 @@ class Rubric:
         replies = Replies(trajectory.replies)
         values: dict[str, RewardValue] = {}
         failure: Failure | None = None
-        if self._turn or trajectory.turn_rewards is not None or trajectory.turn_values:
-            turns, fault = await self._score_turns(trajectory, threads, episode, replies)
-            trajectory, unsummed = _with_turns(trajectory, turns)
-            failure = fault or unsummed
-        for each in self._single:
-            if each.is_live and episode is None:
-                values[each.name] = _recorded(trajectory, each)
-                continue
-            arguments = _arguments(each, trajectory, episode, replies)
-            values[each.name], fault = await self._run(each, arguments, threads)
-            failure = _first_or_graver(failure, fault)
+        with Stopwatch() as watch:
+            if self._turn or trajectory.turn_rewards is not None or trajectory.turn_values:
+                turns, fault = await self._score_turns(trajectory, threads, episode, replies)
+                trajectory, unsummed = _with_turns(trajectory, turns)
+                failure = fault or unsummed
+            for each in self._single:
+                if each.is_live and episode is None:
+                    values[each.name] = _recorded(trajectory, each)
+                    continue
+                arguments = _arguments(each, trajectory, episode, replies)
+                values[each.name], fault = await self._run(each, arguments, threads)
+                failure = _first_or_graver(failure, fault)
         for each in self._group:
             values[each.name] = _recorded(trajectory, each)
-        scored = self._with_values(trajectory, values, failure)
-        asked = replies.recorded()
-        return scored if asked == scored.replies else replace(scored, replies=asked)
+        return replace(
+            trajectory,
+            **self._scores(trajectory, values, failure),
+            replies=replies.recorded(),
+            timing=_with_scoring(trajectory.timing, watch),
+        )
 
     async def score_group(
         self, trajectories: Sequence[Trajectory], threads: Threads
@@ -110,7 +124,8 @@ class Rubric:
                 values[place][each.name] = value
                 failures[place] = _first_or_graver(failures[place], own)
         for place, index in enumerate(valid):
-            members[index] = self._with_values(members[index], values[place], failures[place])
+            scores = self._scores(members[index], values[place], failures[place])
+            members[index] = replace(members[index], **scores)
         return members
 
     async def _run(
@@ -176,9 +191,9 @@ class Rubric:
         except RewardError as error:
             raise RewardError(f"`{each.name}` {error}") from error
 
-    def _with_values(
+    def _scores(
         self, trajectory: Trajectory, values: dict[str, RewardValue], failure: Failure | None
-    ) -> Trajectory:
+    ) -> _Scores:
         main = trajectory.main_seat
         by_seat: dict[str, dict[str, RewardValue]] = {main: {}}
         metrics: dict[str, float] = {}
@@ -195,7 +210,7 @@ class Rubric:
             )
         for name, parts in by_seat.items():
             total = _total(parts)
-            seats[name] = replace(seats[name], reward=total, rewards=parts)
+            seats[name] = Seat(seats[name].is_trainable, total, parts)
             if total is None and all(part.value is not None for part in parts.values()):
                 error = RewardError(
                     f"The weighted sum of {', '.join(f'`{part}`' for part in parts)} is beyond "
@@ -204,8 +219,7 @@ class Rubric:
                 failure = failure or failure_of(error, "reward")
         if failure is not None:
             seats = {name: replace(seat, reward=None) for name, seat in seats.items()}
-        return replace(
-            trajectory,
+        return _Scores(
             seats=seats,
             metrics={**trajectory.metrics, **metrics} if metrics else trajectory.metrics,
             turn_rewards=None if failure is not None else trajectory.turn_rewards,
@@ -243,6 +257,11 @@ def _with_turns(
         failure = failure_of(RewardError(message), "reward")
     rewards = tuple(sums) if is_whole else None
     return replace(trajectory, turn_rewards=rewards, turn_values=turns), failure
+
+
+def _with_scoring(timing: Timing, watch: Stopwatch) -> Timing:
+    queue_s = timing.queue_s + watch.queue_s
+    return Timing(queue_s, timing.setup_s, timing.turns_s, timing.tools_s, watch.seconds)
 
 
 def _total(parts: dict[str, RewardValue]) -> float | None:

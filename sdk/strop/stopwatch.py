@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
+from time import perf_counter
 from typing import Self
 
 
@@ -28,12 +28,14 @@ class QueueClock:
     @property
     def waited_s(self) -> float:
         """Seconds so far."""
-        return self._waited_s + (time.perf_counter() - self._since_s if self._count else 0.0)
+        if not self._count:
+            return self._waited_s
+        return self._waited_s + perf_counter() - self._since_s
 
     def enter(self) -> None:
         """A wait begins."""
         if self._count == 0:
-            self._since_s = time.perf_counter()
+            self._since_s = perf_counter()
         self._count += 1
         if self._outer is not None:
             self._outer.enter()
@@ -42,7 +44,7 @@ class QueueClock:
         """A wait ends."""
         self._count -= 1
         if self._count == 0:
-            self._waited_s += time.perf_counter() - self._since_s
+            self._waited_s += perf_counter() - self._since_s
         if self._outer is not None:
             self._outer.leave()
 
@@ -67,11 +69,11 @@ class Stopwatch:
             self._token = _CLOCK.set(clock)
         self._clock = clock
         self._before_s = clock.waited_s
-        self._started_s = time.perf_counter()
+        self._started_s = perf_counter()
         return self
 
     def __exit__(self, *_: object) -> None:
-        total_s = time.perf_counter() - self._started_s
+        total_s = perf_counter() - self._started_s
         self.queue_s = self._clock.waited_s - self._before_s
         self.seconds = max(0.0, total_s - self.queue_s)
         if self._token is not None:
