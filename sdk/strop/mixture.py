@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from strop.attempt import Attempt, derive_seed
@@ -14,8 +14,11 @@ from strop.episode import Episode
 from strop.errors import SettingsError
 from strop.task import Task, TaskSet
 from strop.trajectory import Trajectory
+from strop.types import EnvironmentIdentity
 
 _SEPARATOR = ":"
+_NAMELESS = EnvironmentIdentity("local")
+"""Of a mixture that no package gave."""
 
 
 class Mixture(Environment):
@@ -85,6 +88,18 @@ class Mixture(Environment):
     async def close(self) -> None:
         """Close every environment."""
         await self._stack.aclose()
+
+    def attempt(self, task: Task, *, run_seed: int = 0, visit: int = 0, member: int = 0) -> Attempt:
+        """The identity of a rollout.
+
+        Its environment is the one that the task comes from, where the mixture was not loaded
+        itself and so has no name of its own.
+        """
+        attempt = super().attempt(task, run_seed=run_seed, visit=visit, member=member)
+        if self.identity != _NAMELESS:
+            return attempt
+        environment, own = self._own(task)
+        return replace(attempt, environment=environment.attempt(own).environment)
 
     def start(self, task: Task, *, attempt: Attempt | None = None) -> Episode:
         """A fresh episode of the environment that the task comes from."""

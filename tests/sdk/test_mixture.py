@@ -97,6 +97,34 @@ async def test_every_task_is_scored_by_its_own_environment(tmp_path: Path) -> No
     assert report.to_json()["environments"]
 
 
+async def test_an_attempt_names_the_environment_that_its_task_comes_from(tmp_path: Path) -> None:
+    nested = Mixture({"a": three()["a"], "more": Mixture({"c": three()["c"]})})
+    plan = RunPlan(task_count=40)
+
+    report = await evaluate(nested, ScriptedModel.constant("x"), plan, out=tmp_path)
+    again = await evaluate(nested, ScriptedModel.constant("x"), plan, out=tmp_path, is_resumed=True)
+
+    trajectories = read(tmp_path / TRAJECTORIES_NAME)
+    named = {(t.attempt.task_key[0], t.attempt.environment) for t in trajectories}
+    assert named == {("a", "ada/a-env"), ("m", "ada/c-env")}
+    assert all(t.attempt.environment == t.environment.full_name for t in trajectories)
+    assert len(trajectories) == 40
+    assert again == report
+    assert set(report.environments) == {"ada/a-env", "ada/c-env"}
+
+
+async def test_an_attempt_at_a_loaded_mixture_names_the_mixture() -> None:
+    mixture = Mixture(three())
+    mixture.identity = EnvironmentIdentity("mix-env", "ada")
+
+    trajectory = await mixture.rollout(
+        mixture.tasks["train"].get("b:4"), ScriptedModel.constant("x")
+    )
+
+    assert trajectory.attempt.environment == "ada/mix-env"
+    assert trajectory.environment.full_name == "ada/b-env"
+
+
 async def test_one_environment_alone_is_not_listed_apart() -> None:
     report = await evaluate(an_environment("a-env", 3, 1.0), ScriptedModel.constant("x"), RunPlan())
 
