@@ -83,6 +83,11 @@ def rows(tmp_path: Path) -> str:
         r"\boxed{17, 18, 19}",
         r"\boxed{\{17, 18\}}",
         r"\boxed{[0, 100]}",
+        r"\boxed{17=18}",
+        r"\boxed{17 \equiv 18}",
+        r"\boxed{x = 17 = 18}",
+        r"\boxed{17 = x = 18}",
+        r"\boxed{9 \cdot 3 = 18}",
         r"\boxed{18} \boxed{}",
         r"\boxed{18}" + r"\boxed{17}",
         r"\boxed{\boxed{17}}",
@@ -104,6 +109,17 @@ async def test_no_reply_but_the_answer_is_paid(load: Load, rows: str, reply: str
     async with environment:
         for task in environment.tasks["eval"]:
             assert await reward_of(environment, task, reply) == 0
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["x = 18", "f(9) = 18", r"9 \cdot 2 = 18", r"x = 9 \cdot 2 = 18", r"\angle ABC = 18^\circ"],
+)
+async def test_an_equation_says_what_its_last_side_does(load: Load, rows: str, reply: str) -> None:
+    environment = load("math_env", dataset="rows", path=rows)
+    async with environment:
+        task = environment.tasks["eval"][0]
+        assert await reward_of(environment, task, rf"\boxed{{{reply}}}") == 1
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import os
 from typing import Any, Literal
 
-from math_env.answer import extract_answer
+from math_env.answer import extract_answer, extract_number
 from math_env.dataset import dataset_tasks
 from math_env.judged import judged
 from math_env.procedural import Topic, procedural_tasks
@@ -76,7 +76,7 @@ def load_environment(
     if dataset == "procedural":
         tasks = procedural_tasks(level, topic, seed)
         # As a number, so that a copy of `12 + 16` is no answer to what 12 + 16 is.
-        correct = numeric(extract=extract_answer if is_boxed else None, name="correct")
+        correct = numeric(extract=extract_number if is_boxed else None, name="correct")
     else:
         tasks = dataset_tasks(dataset, path, columns or {})
         correct = boxed_math(extract=extract_answer, cpu_limit_s=cpu_limit_s, name="correct")

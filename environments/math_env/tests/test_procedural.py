@@ -119,6 +119,11 @@ async def test_the_last_number_counts_where_no_box_is_asked_for(text: str, expec
         ("{answer}", 0),
         (r"\boxed{{{copied}}}", 0),
         (r"\boxed{{{answer}}} or \boxed{{-999}}", 0),
+        (r"\boxed{{x = {answer}}}", 1),
+        (r"\boxed{{{copied} = {answer}}}", 1),
+        (r"\boxed{{{answer}.0 = {answer}}}", 1),
+        (r"\boxed{{-999 = {answer}}}", 0),
+        (r"\boxed{{x = -999 = {answer}}}", 0),
         ("", 0),
     ],
 )

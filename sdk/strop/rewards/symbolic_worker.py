@@ -12,6 +12,7 @@ import ctypes
 import json
 import logging
 import os
+import re
 import resource
 import signal
 import sys
@@ -20,6 +21,10 @@ from typing import Any
 _PR_SET_PDEATHSIG = 1
 _PEAK_SHARE = 0.8
 """Of the memory limit: a comparison that came so far may have met it, and is not trusted."""
+
+_DECIMAL = re.compile(r"\.([0-9]{1,6})")
+_BASE = re.compile(r"[0-9]\}?_")
+"""A number in another base, such as ``101_2``."""
 
 _NO_VALUE = (ArithmeticError, AttributeError, RuntimeError, TypeError, ValueError)
 """What the libraries raise about expressions without a value, or of kinds that never compare."""
@@ -63,7 +68,8 @@ def answer(request: dict[str, Any], memory_limit_bytes: int) -> dict[str, Any]:
 def compare(answer: str, reference: str) -> bool:
     """Whether `math-verify` holds two expressions for equal.
 
-    An answer that cannot be read, or that has no value, equals nothing.
+    An answer that cannot be read, or that has no value, equals nothing, and neither does an
+    equation of two numbers that are not the same.
     """
     import math_verify
 
@@ -79,8 +85,35 @@ def compare(answer: str, reference: str) -> bool:
             )
         )
     with contextlib.suppress(*_NO_VALUE):
-        return bool(math_verify.verify(*parsed, timeout_seconds=None, raise_on_error=True))
+        is_equal = math_verify.verify(*parsed, timeout_seconds=None, raise_on_error=True)
+        return is_equal and _is_one_number(parsed[1][0], answer)
     return False
+
+
+def _is_one_number(expression: Any, answer: str) -> bool:
+    """Whether no two sides of an equation are different numbers: not so for ``17 = 18``.
+
+    Decimals may be rounded to the fewest places. Sides with letters are names and may be anything.
+    """
+    import math_verify
+    import sympy
+    from sympy.core.function import AppliedUndef
+    from sympy.functions.elementary import trigonometric as angles
+
+    # Degrees and the bases of numbers are not in what the libraries read.
+    unsure = (sympy.pi, angles.TrigonometricFunction, angles.InverseTrigonometricFunction)
+    names = (sympy.E, sympy.I, AppliedUndef, *unsure)
+    if not isinstance(expression, (sympy.Eq, sympy.And)) or _BASE.search(answer):
+        return True
+    sides = [side for relation in expression.atoms(sympy.Eq) for side in relation.args]
+    numbers = [side for side in sides if not (side.free_symbols or side.has(*names))]
+    places = min((len(match[1]) for match in _DECIMAL.finditer(answer)), default=6)
+    return all(
+        math_verify.verify(
+            numbers[0], number, float_rounding=places, timeout_seconds=None, raise_on_error=True
+        )
+        for number in numbers[1:]
+    )
 
 
 def _own_stdout() -> int:
