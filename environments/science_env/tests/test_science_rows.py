@@ -172,6 +172,16 @@ async def test_a_text_is_wanted_as_it_is(tmp_path: Path, text: str, expected: fl
     assert await reward_of(path, text) == expected
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected"), [("2 Nm", 1), ("2 N-m", 1), ("2 mN", 0), ("2 N/m", 0), ("2", 0)]
+)
+async def test_a_unit_may_be_written_as_is_common(
+    tmp_path: Path, answer: str, expected: float
+) -> None:
+    path = write(tmp_path / "rows.jsonl", {"question": "Which torque?", "answer": "2 N m"})
+    assert await reward_of(path, rf"\boxed{{{answer}}}") == expected
+
+
 @pytest.mark.parametrize("answer", HOSTILE)
 async def test_odd_numbers_and_units_are_wrong_at_once(tmp_path: Path, answer: str) -> None:
     path = write(tmp_path / "rows.jsonl", {"question": "How long?", "answer": "12 m"})

@@ -41,7 +41,8 @@ _LATEX = (
     (re.compile(r"[\u2212\u2013]"), "-"),
     (re.compile(r"[\u00a0\u2009\u202f]"), " "),
     (re.compile(r"[{}]"), ""),
-    (re.compile(r"deg(?:ree)?s? *(?=[CF](?![A-Za-z]))"), "°"),
+    (re.compile(r"(?:deg(?:ree)?s?|°) *(?=[CF](?![A-Za-z]))"), "°"),
+    (re.compile("\u2103"), "°C"),
     (re.compile(r"degrees? +(?=[Cc]elsius|[Ff]ahrenheit)"), ""),
     (re.compile(r"\(([0-9]+)\)/\(([0-9]+)\)"), r"\1/\2"),
 )
@@ -55,7 +56,7 @@ _VALUE = re.compile(
 )
 _TOKEN = re.compile(
     r"""\s*(?:
-      (?P<mark>[()/·*.]|per(?![A-Za-z]))
+      (?P<mark>[()/·*.]|-(?=[A-Za-zµμΩÅ°])|per(?![A-Za-z]))
     | (?P<one>1)(?=\s*/)
     | (?P<name>[A-Za-zµμΩÅ°%]{1,24})
       (?:(?:\^|\*\*)?\(?(?P<power>[-+]?[1-9])\)?(?![0-9]))?
@@ -70,7 +71,16 @@ _NAMES = {
     "celsius": "degC",
     "amp": "ampere",
     "amps": "ampere",
+    "Ohm": "ohm",
 }
+_PRODUCT = re.compile(
+    r"""(?: (?:[kmM]?N|kg|Ω)(?=m)
+          | (?:[kmM]?(?:N|Pa)|[VAWJ])(?=s)
+          | (?:k?g|mol)(?=[K°]) )(?P<last>m|s|K|°[CF])""",
+    re.VERBOSE,
+)
+"""Two units without anything between them; ``Nm`` is no yarn's number of metres, as in `pint`."""
+_TEMPERATURES = ("K", "°C", "°F")
 _OFFSET = {"degC": "delta_degC", "degF": "delta_degF", "celsius": "delta_degC"}
 
 Factors = tuple[tuple[str, int], ...]
@@ -188,24 +198,34 @@ def _reference(trajectory: Trajectory, text: str) -> Quantity:
 
 def _factors(text: str) -> Factors | None:
     found: list[tuple[str, int]] = []
-    place, sign, group = 0, 1, 0
+    place, sign, group, last_sign = 0, 1, 0, 1
     while place < len(text):
         token = _TOKEN.match(text, place)
         if token is None or len(found) == _MAX_FACTORS:
             return None
         place = token.end()
         if token["name"]:
-            found.append((token["name"], int(token["power"] or 1) * sign * (group or 1)))
-            sign = 1
+            *others, last = _names(token["name"])
+            # `J/g·K` means J/(g·K): nobody multiplies by a temperature there.
+            if sign == 1 and last in _TEMPERATURES and not token["power"]:
+                sign = last_sign
+            found += [(name, sign * (group or 1)) for name in others]
+            found.append((last, int(token["power"] or 1) * sign * (group or 1)))
+            last_sign, sign = sign, 1
         elif token["mark"] == "(" and not group:
-            sign, group = 1, sign
+            sign, group, last_sign = 1, sign, 1
         elif token["mark"] == ")" and group:
-            group = 0
+            group, last_sign = 0, 1
         elif token["mark"] in ("/", "per") and sign == 1:
             sign = -1
         elif token["mark"] in ("(", ")", "/", "per"):
             return None
     return tuple(found) if sign == 1 and not group else None
+
+
+def _names(name: str) -> list[str]:
+    product = _PRODUCT.fullmatch(name)
+    return [name] if product is None else [name.removesuffix(product["last"]), product["last"]]
 
 
 @lru_cache(maxsize=4096)
