@@ -20,12 +20,11 @@ WIDE = str.maketrans({chr(c): chr(c + 0xFEE0) for c in range(33, 127) if chr(c).
 ARABIC = str.maketrans({str(digit): chr(0x660 + digit) for digit in range(10)})
 
 READ_OVER = [
-    *("complex_arithmetic", "coin_flip", "fraction_simplification", "gsm_symbolic", "kakurasu"),
-    *("knights_knaves", "polynomial_equations", "quantum_lock", "survo"),
+    *("advanced_geometry", "complex_arithmetic", "coin_flip", "fraction_simplification"),
+    *("gsm_symbolic", "kakurasu", "knights_knaves", "letter_jumble", "polynomial_equations"),
+    *("quantum_lock", "survo", "time_intervals", "word_sorting"),
 ]
 """Those whose own verifiers take some of these."""
-MORE_IS_PAID = {"advanced_geometry", "letter_jumble", "time_intervals", "word_sorting"}
-"""Those that still pay a right answer with more of its kind behind it."""
 MANY_RIGHT = ("graph_color", "jugs", "n_queens", "puzzle24", "time_intervals")
 """Tasks that have several right answers: one may be right more often than it is the reference."""
 SLOW_PUZZLES = ("arc_agi", "bf", "knight_swap", "rearc")
@@ -91,10 +90,8 @@ def test_what_verifiers_read_over_is_not_paid(gym: Any, name: str) -> None:
 @pytest.mark.timeout(3600)
 def test_no_generator_pays_hedged_or_look_alike_answers(gym: Any) -> None:
     names = gym.known_generators()
-    hacks = [each for name in names for each in paid_hacks(gym, name, 3)]
-    assert {name for name, _ in hacks} <= MORE_IS_PAID
-    assert all(text.isascii() for _, text in hacks)
-    print(f"{len(names)} generators: no look-alike is paid, and hedges by {sorted(MORE_IS_PAID)}")
+    assert [each for name in names for each in paid_hacks(gym, name, 3)] == []
+    print(f"{len(names)} generators: no hedge and no look-alike is paid")
 
 
 @pytest.mark.slow
@@ -114,11 +111,26 @@ def test_no_constant_gets_more_than_the_commonest_answers_share(gym: Any) -> Non
         ("fraction_simplification", " {} "),
         ("word_sorting", " {} "),
         ("kakurasu", "{}\n"),
+        ("letter_jumble", " {} "),
+        ("time_intervals", " {} "),
     ],
 )
 def test_other_spellings_of_an_answer_are_still_right(gym: Any, name: str, spell: str) -> None:
     for task in tasks_of(gym, name, 4):
         assert gym.verify_gym(task, spell.format(task.reference)) == 1, task.reference
+
+
+def test_days_stand_without_a_time_and_coordinates_with_or_without_brackets(gym: Any) -> None:
+    days = [t for t in tasks_of(gym, "time_intervals", 12) if ":" not in str(t.reference)]
+    points = [t for t in tasks_of(gym, "advanced_geometry", 6) if "," in str(t.reference)]
+    assert days
+    assert points
+    for task in days:
+        assert gym.verify_gym(task, str(task.reference).removesuffix("s")) == 1
+        assert gym.verify_gym(task, f"{task.reference}, 05:00") == 0
+    for task in points:
+        assert gym.verify_gym(task, str(task.reference).strip("()")) == 1
+        assert gym.verify_gym(task, f"{task.reference} 5") == 0
 
 
 def test_roles_may_come_in_any_order_and_with_no_other_word(gym: Any) -> None:

@@ -44,8 +44,10 @@ def verify_gym(task: Task, answer: str) -> float:
     """What the generator's own verifier gives, 0 to 1; an answer that it cannot read gets 0."""
     details: dict[str, Any] = task.metadata
     name, entry = details["generator"], {**details["entry"], "question": task.prompt[-1].text}
-    allowed = re.fullmatch(FACTS["forms"].get(name, FACTS["forms"]["others"]), answer)
-    if allowed is None or len(answer) > 20_000 or _HUGE.search(answer):
+    form = FACTS["forms"].get(FACTS["like"].get(name, name), FACTS["forms"]["others"])
+    counts = [len(re.findall(r"\w+", text)) for text in (str(task.reference), answer)]
+    is_more = name in FACTS["no_more_words"] and counts[0] < counts[1]
+    if not re.fullmatch(form, answer) or is_more or len(answer) > 20_000 or _HUGE.search(answer):
         return 0.0
     entry = _as_tuples(entry) if name in FACTS["with_tuples"] else entry
     entry["metadata"] = {"target": 24, **entry["metadata"]}

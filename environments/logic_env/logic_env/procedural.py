@@ -54,7 +54,5 @@ def _names(generators: Sequence[str]) -> list[str]:
     for name in names:
         if name not in groups.get("all", groups["logic"]):
             reason = FACTS["excluded"].get(name, "there is no such generator")
-            raise ValueError(
-                f"{name!r} cannot be played: {reason}. Take own, logic, all, or names."
-            )
+            raise ValueError(f"{name!r} cannot be played: {reason}. Take own, logic, all or names.")
     return list(dict.fromkeys(names))

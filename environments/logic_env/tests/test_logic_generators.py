@@ -54,7 +54,7 @@ def test_every_generator_is_offered_or_excluded_with_a_reason() -> None:
     assert known.isdisjoint(FACTS["excluded"])
     assert set(FACTS["logic"]) <= known
     assert len(known) >= 99
-    for table in ("levels", "examples", "forms", "judges"):
+    for table in ("levels", "examples", "forms", "judges", "like"):
         assert set(FACTS[table]) - {"others"} <= known
 
 
