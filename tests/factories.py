@@ -116,6 +116,16 @@ class AnUpload:
     source: Path | None
     fields: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def stored_bytes(self) -> int:
+        """What it takes of its owner's quota: the files, and METADATA and README beside them."""
+        with zipfile.ZipFile(self.wheel) as archive:
+            (member,) = [one for one in archive.namelist() if one.endswith(".dist-info/METADATA")]
+            metadata = archive.read(member)
+        readme = metadata.partition(b"\n\n")[2]
+        files = [self.wheel] if self.source is None else [self.wheel, self.source]
+        return sum(path.stat().st_size for path in files) + len(metadata) + len(readme)
+
     def form(self, **fields: str) -> dict[str, Any]:
         """Arguments for `httpx` that send the upload."""
         files = {"wheel": (self.wheel.name, self.wheel.read_bytes())}

@@ -50,12 +50,12 @@ def attest(author: Author) -> httpx.Response:
     return upload(author, ATTESTED, attestations=f"[{SIGNED.read_text()}]")
 
 
-def an_author(hub: RunningHub, folder: Path, name: str) -> Author:
-    """Who has published the file that others have signed, without attestations."""
+def an_author(hub: RunningHub, folder: Path, name: str, *files: Path) -> Author:
+    """Who has published a wheel of what others have signed, and files without attestations."""
     admin.user_add(hub.settings, name)
     author = Author(hub, folder, name, hub.new_token(name))
     wheel = a_wheel(folder / name, name=NAME, version="0.0.19", is_foreign=True)
-    for path in (wheel, ATTESTED):
+    for path in (wheel, *files):
         answer = upload(author, path)
         assert answer.status_code == httpx.codes.OK, answer.text
     return author
@@ -73,7 +73,7 @@ def test_attestations_are_added_to_a_published_file_until_its_version_closes(
 ) -> None:
     publishers = f"ada={PUBLISHER},grace={PUBLISHER}"
     with run_hub(hub_data, attestation_publishers=publishers) as hub:
-        ada, grace = (an_author(hub, tmp_path, name) for name in ("ada", "grace"))
+        ada, grace = (an_author(hub, tmp_path, name, ATTESTED) for name in ("ada", "grace"))
         before = told(ada)
         added, again = attest(ada), attest(ada)
         owners_token = hub.new_token("grace", scopes=[Scope.ADMIN])
@@ -91,6 +91,34 @@ def test_attestations_are_added_to_a_published_file_until_its_version_closes(
     assert actions == ["publish", "add-file", "add-file"]
     with admin.open_hub(hub.settings) as parts:
         assert verify(parts).differences == []
+
+
+@pytest.mark.embedded
+@pytest.mark.parametrize("is_late", [False, True])
+def test_attestations_count_against_the_quota(
+    hub_data: Path, tmp_path: Path, is_late: bool
+) -> None:
+    with run_hub(hub_data, attestation_publishers=f"ada={PUBLISHER}") as hub:
+        ada = an_author(hub, tmp_path, "ada", *([ATTESTED] if is_late else []))
+        before = admin.space_show(hub.settings, "ada").stored_bytes
+        file_bytes = 0 if is_late else ATTESTED.stat().st_size
+        quota_bytes = before + file_bytes + SIGNED.stat().st_size // 2
+        admin.quota_set(hub.settings, "ada", quota_bytes)
+        refused = attest(ada)
+        kept = admin.space_show(hub.settings, "ada").stored_bytes
+        admin.quota_set(hub.settings, "ada", None)
+        taken = attest(ada)
+        after = admin.space_show(hub.settings, "ada").stored_bytes
+        told_bytes = len(ask(hub, "GET", f"/owners/ada/{PROVENANCE}").content)
+        with admin.open_hub(hub.settings) as parts:
+            assert verify(parts).differences == []
+        owners_token = hub.new_token("ada", scopes=[Scope.ADMIN])
+        gone = ask(hub, "DELETE", f"/api/v1/environments/ada/{NAME}", owners_token)
+        left = admin.space_show(hub.settings, "ada").stored_bytes
+
+    assert (refused.status_code, refused.json()["code"]) == (413, "quota_exceeded")
+    assert (kept, after) == (before, before + file_bytes + told_bytes)
+    assert (taken.status_code, gone.status_code, left) == (200, 204, 0)
 
 
 def follow(here: Settings, url: str, prefix: str, **given: Any) -> Mirrored:
@@ -121,7 +149,7 @@ def test_a_mirror_carries_attestations_that_it_can_verify_and_names_the_others(
     trusted = {"attestation_publishers": (f"near-ada={PUBLISHER}", f"far-ada={PUBLISHER}")}
     foreign = trusted | {"attestation_trusted_root": OWN_ROOTS["sigstage"]}
     with run_hub(hub_data, attestation_publishers=f"ada={PUBLISHER}") as there:
-        author = an_author(there, tmp_path, "ada")
+        author = an_author(there, tmp_path, "ada", ATTESTED)
         follow(here, there.url, "near", **trusted)
         assert attest(author).is_success
         near = follow(here, there.url, "near", **trusted)

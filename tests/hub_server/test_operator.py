@@ -84,9 +84,7 @@ def test_an_owner_keeps_as_much_as_the_operator_says(hub: RunningHub, tmp_path: 
     line = admin.quota_set(hub.settings, owner, None)
     accepted = hub.push(token, owner, uploads[1])
 
-    assert kept_bytes == sum(
-        path.stat().st_size for path in (uploads[0].wheel, uploads[0].source) if path is not None
-    )
+    assert kept_bytes == uploads[0].stored_bytes
     assert "Ask the hub's operator" in assert_refused(refused, 413, "quota_exceeded")
     assert (line.quota_bytes, line.is_default) == (hub.settings.owner_quota_bytes, True)
     assert accepted.status_code == 201, accepted.text

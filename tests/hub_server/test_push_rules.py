@@ -97,8 +97,7 @@ def test_an_owner_keeps_no_more_than_its_quota(hub: RunningHub, tmp_path: Path, 
             return row.stored_bytes
 
         stored_bytes = parts.database.write(set_quota)
-    assert first.source is not None
-    assert stored_bytes == first.wheel.stat().st_size + first.source.stat().st_size
+    assert stored_bytes == first.stored_bytes
 
     refused = hub.push(token, owner, second)
     again = hub.push(token, owner, first)
@@ -106,6 +105,20 @@ def test_an_owner_keeps_no_more_than_its_quota(hub: RunningHub, tmp_path: Path, 
     assert "higher quota" in assert_refused(refused, 413, "quota_exceeded")
     assert again.status_code == 200
     assert hub.get(f"/api/v1/environments/{owner}/{name}/versions/2.0").status_code == 404
+
+
+def test_what_the_hub_unpacks_and_keeps_counts_against_the_quota(
+    hub: RunningHub, tmp_path: Path, name: str
+) -> None:
+    owner, token = hub.new_user()
+    plain = an_upload(tmp_path / "1", name=name, version="1.0")
+    wordy = an_upload(tmp_path / "2", name=name, version="2.0", readme="maze " * 2_000)
+    admin.quota_set(hub.settings, owner, plain.stored_bytes + wordy.stored_bytes - 1)
+
+    assert hub.push(token, owner, plain).status_code == 201
+    assert_refused(hub.push(token, owner, wordy), 413, "quota_exceeded")
+    admin.quota_set(hub.settings, owner, plain.stored_bytes + wordy.stored_bytes)
+    assert hub.push(token, owner, wordy).status_code == 201
 
 
 def test_a_deleted_version_is_never_published_again(

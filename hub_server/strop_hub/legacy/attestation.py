@@ -18,6 +18,7 @@ from strop.errors import ConfigError
 from strop.hub.wire import PublishedFile
 from strop_hub.errors import AttestationError
 from strop_hub.publish.form import ReceivedFile
+from strop_hub.publish.provenance import Provenance
 from strop_hub.settings import Settings
 from strop_hub.storage import Storage
 
@@ -37,8 +38,8 @@ def keep_provenance(
     owner: str,
     file: ReceivedFile | PublishedFile,
     attestations: str | None,
-) -> str | None:
-    """The key of the blob with the file's provenance; None when it came without attestations.
+) -> Provenance | None:
+    """Keep the file's provenance; None when it came without attestations.
 
     Raises:
         AttestationError: They are not valid for the file, or this hub cannot verify any.
@@ -49,7 +50,7 @@ def keep_provenance(
     content = verify(file, attestations, publishers, settings.attestation_trusted_root)
     sha256 = hashlib.sha256(content).hexdigest()
     storage.put_bytes(sha256, content)
-    return sha256
+    return Provenance(sha256, len(content))
 
 
 def attestations_of(provenance: bytes) -> str:

@@ -40,7 +40,7 @@ class Owner(Base):
     """In the normal form of PEP 503."""
     kind: Mapped[OwnerKind]
     stored_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
-    """Of all files, kept current by whoever adds or removes one; compared with the quota."""
+    """Of all files and what is kept beside them, kept current by whoever adds or removes one."""
     quota_bytes: Mapped[int | None] = mapped_column(BigInteger)
     """None: the hub's default."""
     created_at: Mapped[datetime] = mapped_column(default=now)

@@ -3,7 +3,17 @@
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import BigInteger, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    ForeignKey,
+    Index,
+    String,
+    Text,
+    UniqueConstraint,
+    func,
+)
+from sqlalchemy.ext.hybrid import hybrid_property
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from strop.hub.wire import FileKind, VersionKind
@@ -92,10 +102,22 @@ class File(Base):
     requires_python: Mapped[str | None] = mapped_column(String(200))
     provenance_sha256: Mapped[str | None] = mapped_column(String(64))
     """Its verified attestations as a blob of their own. Source: PEP 740."""
+    sidecar_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    """Of the blobs kept beside it: METADATA, README, provenance; None where nobody counted them."""
     uploaded_at: Mapped[datetime] = mapped_column(default=now)
     uploaded_by: Mapped[str] = mapped_column(String(100))
 
     version: Mapped[Version] = relationship(back_populates="files", lazy="raise")
+
+    @hybrid_property
+    def stored_bytes(self) -> int:
+        """What it takes of its owner's quota."""
+        return self.size_bytes + (self.sidecar_bytes or 0)
+
+    @stored_bytes.inplace.expression
+    @classmethod
+    def _stored_bytes(cls) -> ColumnElement[int]:
+        return cls.size_bytes + func.coalesce(cls.sidecar_bytes, 0)
 
 
 class VersionCheck(Base):

@@ -11,9 +11,18 @@ from strop_hub.audit.service import Act, note
 from strop_hub.auth import Caller
 from strop_hub.hub import Hub
 from strop_hub.leases import write_named
-from strop_hub.models import File, Version, VersionStatus
+from strop_hub.models import File, Owner, Version, VersionStatus
+from strop_hub.publish import rules
 from strop_hub.publish.place import check_open, find_place
 from strop_hub.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """The blob of a file's verified attestations."""
+
+    sha256: str
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +36,7 @@ class ProvenanceOrder:
     """Of the environment."""
     sha256: str
     """Of the file."""
-    provenance_sha256: str
-    """Of the blob with its verified attestations."""
+    provenance: Provenance
     act: Act
 
 
@@ -42,12 +50,13 @@ def add_provenance(hub: Hub, order: ProvenanceOrder, put: Callable[[], object]) 
 
     Raises:
         VersionClosedError: The version takes nothing further.
+        QuotaExceededError: The owner would keep too much.
         HubError: As for a further file.
     """
     return write_named(
         hub.database,
         hub.storage,
-        [order.provenance_sha256],
+        [order.provenance.sha256],
         put,
         lambda session: _record(session, order, hub.settings),
     )
@@ -64,7 +73,11 @@ def _record(session: Session, order: ProvenanceOrder, settings: Settings) -> boo
         return False
     version = session.get_one(Version, file.version_id)
     check_open(version, f"{order.owner}/{order.name}", settings)
-    file.provenance_sha256 = order.provenance_sha256
+    if file.sidecar_bytes is not None:
+        owner = session.get_one(Owner, place.owner_id)
+        rules.take_space(session, owner, order.provenance.size_bytes, settings)
+        file.sidecar_bytes += order.provenance.size_bytes
+    file.provenance_sha256 = order.provenance.sha256
     if version.status is VersionStatus.VISIBLE:
         append_event(session, place, "add-file", version.version)
     note(session, order.caller, order.act)

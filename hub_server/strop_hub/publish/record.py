@@ -26,6 +26,7 @@ from strop_hub.publish.failpoints import reach
 from strop_hub.publish.latest import refresh_latest
 from strop_hub.publish.order import sort_key
 from strop_hub.publish.place import find_any_version, find_place, make_environment
+from strop_hub.publish.provenance import Provenance
 from strop_hub.publish.store import StoredParts
 from strop_hub.publish.validate import Candidate
 from strop_hub.settings import Settings
@@ -46,8 +47,8 @@ class Order:
     visibility: Visibility | None
     """Of an environment that is new; None for public."""
     act: Act
-    provenance_sha256: str | None = None
-    """The blob of the wheel's verified attestations."""
+    provenance: Provenance | None = None
+    """Of the wheel."""
 
     @property
     def name(self) -> str:
@@ -95,7 +96,7 @@ def record(session: Session, order: Order, parts: StoredParts, settings: Setting
     if published is not None:
         return published
     owner = session.scalars(_OWNER, {"owner": order.owner}).one()
-    _check(session, owner, order, settings)
+    _check(session, owner, order, parts, settings)
     environment = place.environment or make_environment(
         session, owner, order.name, order.visibility
     )
@@ -162,12 +163,20 @@ def _visibility_warnings(order: Order, environment: Environment) -> list[str]:
     ]
 
 
-def _check(session: Session, owner: Owner, order: Order, settings: Settings) -> None:
+def _check(
+    session: Session, owner: Owner, order: Order, parts: StoredParts, settings: Settings
+) -> None:
     candidate = order.candidate
     rules.check_name(order.owner, order.name)
     rules.check_not_spent(session, owner, order.name, candidate.canonical_version)
     rules.check_dependencies(session, candidate.facts.manifest)
-    rules.take_space(session, owner, candidate.stored_bytes, settings)
+    size_bytes = candidate.size_bytes + _sidecar_bytes(order, parts)
+    rules.take_space(session, owner, size_bytes, settings)
+
+
+def _sidecar_bytes(order: Order, parts: StoredParts) -> int:
+    """Of what is kept beside the wheel."""
+    return parts.size_bytes + (order.provenance.size_bytes if order.provenance else 0)
 
 
 def _put_version(session: Session, existing: Version | None, values: dict[str, Any]) -> int:
@@ -220,7 +229,8 @@ def _file_values(
         "size_bytes": candidate.wheel.size_bytes,
         "metadata_sha256": parts.metadata_sha256,
         "requires_python": candidate.facts.requires_python,
-        "provenance_sha256": order.provenance_sha256,
+        "provenance_sha256": order.provenance and order.provenance.sha256,
+        "sidecar_bytes": _sidecar_bytes(order, parts),
     }
     if candidate.source is None:
         return [wheel]
@@ -232,6 +242,7 @@ def _file_values(
         "metadata_sha256": None,
         "requires_python": None,
         "provenance_sha256": None,
+        "sidecar_bytes": 0,
     }
     return [wheel, source]
 

@@ -20,6 +20,7 @@ from strop_hub.publish import rules
 from strop_hub.publish.form import ReceivedFile
 from strop_hub.publish.order import sort_key
 from strop_hub.publish.place import check_open, find_any_version, find_place, make_environment
+from strop_hub.publish.provenance import Provenance
 from strop_hub.settings import Settings
 
 
@@ -45,12 +46,17 @@ class SdistOrder:
     """In its normal form."""
     candidate: SdistCandidate
     act: Act
-    provenance_sha256: str | None = None
+    provenance: Provenance | None = None
 
     @property
     def full_name(self) -> str:
         """``owner/name``."""
         return f"{self.owner}/{self.candidate.facts.name}"
+
+    @property
+    def sidecar_bytes(self) -> int:
+        """Of what is kept beside the file."""
+        return self.provenance.size_bytes if self.provenance else 0
 
 
 def record_sdist(session: Session, order: SdistOrder, settings: Settings) -> PushOutcome:
@@ -71,7 +77,8 @@ def record_sdist(session: Session, order: SdistOrder, settings: Settings) -> Pus
     rules.check_not_spent(session, owner, facts.name, order.candidate.canonical_version)
     if version is not None:
         check_open(version, order.full_name, settings)
-    rules.take_space(session, owner, order.candidate.file.size_bytes, settings)
+    size_bytes = order.candidate.file.size_bytes + order.sidecar_bytes
+    rules.take_space(session, owner, size_bytes, settings)
     environment = place or make_environment(session, owner, facts.name, None)
     version_id = _begin_version(session, environment, order) if version is None else version.id
     _insert_file(session, environment, version_id, order)
@@ -135,7 +142,8 @@ def _insert_file(
         "sha256": file.sha256,
         "size_bytes": file.size_bytes,
         "requires_python": order.candidate.facts.requires_python,
-        "provenance_sha256": order.provenance_sha256,
+        "provenance_sha256": order.provenance and order.provenance.sha256,
+        "sidecar_bytes": order.sidecar_bytes,
         "uploaded_at": now(),
         "uploaded_by": order.caller.name,
     }

@@ -17,6 +17,8 @@ class StoredParts:
 
     metadata_sha256: str
     readme_sha256: str | None
+    size_bytes: int
+    """Of both."""
 
 
 def store(storage: Storage, candidate: Candidate) -> StoredParts:
@@ -30,7 +32,8 @@ def store(storage: Storage, candidate: Candidate) -> StoredParts:
     metadata = candidate.facts.metadata
     readme = candidate.readme
     files = [candidate.wheel] if candidate.source is None else [candidate.wheel, candidate.source]
-    parts = StoredParts(_digest(metadata), _digest(readme) if readme else None)
+    size_bytes = len(metadata) + len(readme)
+    parts = StoredParts(_digest(metadata), _digest(readme) if readme else None, size_bytes)
     made = [sha256 for sha256 in (parts.metadata_sha256, parts.readme_sha256) if sha256]
     storage.lease([*(file.sha256 for file in files), *made])
     reach("publish.store-wheel")

@@ -60,8 +60,8 @@ class Candidate:
         return self.facts.readme.encode(errors="replace")
 
     @property
-    def stored_bytes(self) -> int:
-        """What it adds to its owner's files."""
+    def size_bytes(self) -> int:
+        """Of its files."""
         return self.wheel.size_bytes + (self.source.size_bytes if self.source else 0)
 
 

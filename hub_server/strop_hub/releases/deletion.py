@@ -199,7 +199,7 @@ def _versions(session: Session, subject: Subject, number: str | None) -> list[Ve
 
 def _remove_rows(session: Session, subject: Subject, version: Version) -> None:
     size_bytes = session.scalar(
-        select(func.coalesce(func.sum(File.size_bytes), 0)).where(File.version_id == version.id)
+        select(func.coalesce(func.sum(File.stored_bytes), 0)).where(File.version_id == version.id)
     )
     tags = session.scalars(select(VersionTag).where(VersionTag.version_id == version.id)).all()
     for tag in tags:

@@ -175,7 +175,7 @@ def _move(session: Session, hub: Hub, subject: Subject, target: Owner) -> None:
     if is_back:
         session.delete(here)
     size_bytes = session.scalar(
-        select(func.coalesce(func.sum(File.size_bytes), 0)).where(
+        select(func.coalesce(func.sum(File.stored_bytes), 0)).where(
             File.environment_id == environment.id
         )
     )

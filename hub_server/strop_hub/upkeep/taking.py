@@ -80,10 +80,10 @@ def take_provenance(hub: Hub, ref: EnvRef, file: PublishedFile, provenance: byte
     """
     attestations = attestations_of(provenance)
     keep = partial(keep_provenance, hub.storage, hub.settings, ref.owner, file, attestations)
-    sha256 = keep()
-    assert sha256 is not None
+    kept = keep()
+    assert kept is not None
     caller, act = mirroring_caller(hub, ref.owner), Act("add-file", str(ref))
-    order = ProvenanceOrder(caller, ref.owner, ref.name, file.sha256, sha256, act)
+    order = ProvenanceOrder(caller, ref.owner, ref.name, file.sha256, kept, act)
     add_provenance(hub, order, keep)
 
 

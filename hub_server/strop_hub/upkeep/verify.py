@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field
 
-from sqlalchemy import func, select
+from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from strop.hub.wire import FileKind
@@ -107,6 +107,7 @@ def _check_versions(session: Session, report: Report) -> None:
 
 
 def _check_files(session: Session, sizes: dict[str, int | None], report: Report) -> None:
+    _check_sidecars(session, sizes, report)
     statement = select(File.filename, File.sha256, File.size_bytes)
     for filename, sha256, size_bytes in session.execute(statement):
         actual = sizes.get(sha256)
@@ -114,6 +115,23 @@ def _check_files(session: Session, sizes: dict[str, int | None], report: Report)
             report.add(filename, f"its bytes are not there: blob {sha256}")
         elif actual != size_bytes:
             report.add(filename, f"has {actual} bytes, its row says {size_bytes}")
+
+
+def _check_sidecars(session: Session, sizes: dict[str, int | None], report: Report) -> None:
+    readme = case((File.kind == FileKind.WHEEL, Version.readme_sha256))
+    statement = (
+        select(
+            File.filename, File.sidecar_bytes, File.metadata_sha256, File.provenance_sha256, readme
+        )
+        .join(Version, Version.id == File.version_id)
+        .where(File.sidecar_bytes.is_not(None))
+    )
+    for filename, counted, *keys in session.execute(statement):
+        found = [sizes.get(key) for key in keys if key is not None]
+        # What is missing is named where it is looked for.
+        actual = sum(size_bytes for size_bytes in found if size_bytes is not None)
+        if None not in found and actual != counted:
+            report.add(filename, f"keeps {actual} bytes beside it, its row says {counted}")
 
 
 def _check_references(session: Session, sizes: dict[str, int | None], report: Report) -> None:
@@ -129,7 +147,7 @@ def _check_references(session: Session, sizes: dict[str, int | None], report: Re
 
 def _check_owners(session: Session, report: Report) -> None:
     statement = (
-        select(Owner.name, Owner.stored_bytes, func.coalesce(func.sum(File.size_bytes), 0))
+        select(Owner.name, Owner.stored_bytes, func.coalesce(func.sum(File.stored_bytes), 0))
         .outerjoin(Environment, Environment.owner_id == Owner.id)
         .outerjoin(File, File.environment_id == Environment.id)
         .group_by(Owner.id, Owner.name, Owner.stored_bytes)
