@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+from collections import Counter
 from itertools import islice
 from typing import Any, get_args
 
@@ -74,6 +75,19 @@ def test_a_problem_shows_its_first_two_cases_and_no_other() -> None:
 def test_no_program_that_prints_one_thing_passes_a_problem() -> None:
     for task in tasks_of(60):
         assert len({output for _, output in cases_of(task)}) > 1, task.prompt[0].text
+
+
+async def test_a_program_that_prints_one_thing_gets_that_outputs_share_of_the_cases() -> None:
+    environment = load_environment(grading="fraction")
+    tasks = list(environment.tasks["eval"])
+    outputs = Counter(output for task in tasks for _, output in cases_of(task))
+    [(commonest, count)] = outputs.most_common(1)
+    assert (commonest, round(count / outputs.total(), 3)) == ("1\n", 0.064)
+    shares = [sum(out == commonest for _, out in cases_of(task)) / CASE_COUNT for task in tasks]
+    async with environment:
+        model = ScriptedModel.constant(f"print({commonest.strip()})")
+        trajectory = await environment.rollout(tasks[shares.index(max(shares))], model)
+    assert trajectory.reward == max(shares) > 0
 
 
 @pytest.mark.parametrize("topic", TOPICS)
