@@ -85,7 +85,7 @@ async def test_a_program_that_prints_one_thing_gets_that_outputs_share_of_the_ca
     assert (commonest, round(count / outputs.total(), 3)) == ("1\n", 0.064)
     shares = [sum(out == commonest for _, out in cases_of(task)) / CASE_COUNT for task in tasks]
     async with environment:
-        model = ScriptedModel.constant(f"print({commonest.strip()})")
+        model = ScriptedModel.constant(f"```python\nprint({commonest})\n```")
         trajectory = await environment.rollout(tasks[shares.index(max(shares))], model)
     assert trajectory.reward == max(shares) > 0
 
