@@ -27,6 +27,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, Operation
 from sqlalchemy.orm import DeclarativeBase, Session
 
 from strop_hub import postgres
+from strop_hub.disk import takes_no_more
 from strop_hub.errors import StorageFullError, StorageUnavailableError
 
 T = TypeVar("T")
@@ -127,7 +128,7 @@ class Database:
             StorageFullError: The database's disk is full.
             StorageUnavailableError: The database stayed busy, or does not answer.
         """
-        with self._writer_lock, _named_faults():
+        with self._writer_lock, _named_faults(self.engine):
             result, hooks = self._attempts(fn)
         for hook in hooks:
             _run_hook(hook)
@@ -203,11 +204,11 @@ def _is_worth_another_try(error: DBAPIError) -> bool:
 
 
 @contextmanager
-def _named_faults() -> Iterator[None]:
+def _named_faults(engine: Engine) -> Iterator[None]:
     try:
         yield
     except (OperationalError, InterfaceError) as error:
-        if "disk is full" in str(error.orig) or postgres.is_full(error):
+        if _is_full(error, engine):
             raise StorageFullError(
                 "no space is left on the disk of the hub's database; nothing was changed. "
                 "Ask the hub's operator for space, then repeat the request."
@@ -215,6 +216,15 @@ def _named_faults() -> Iterator[None]:
         raise StorageUnavailableError(
             f"the hub's database cannot be written: {error.orig}. Repeat the request later."
         ) from error
+
+
+def _is_full(error: DBAPIError, engine: Engine) -> bool:
+    if "disk is full" in str(error.orig) or postgres.is_full(error):
+        return True
+    # SQLite tells a quota and a limit of size as it tells a broken disk.
+    path = engine.url.database
+    is_input_output = getattr(error.orig, "sqlite_errorname", "").startswith("SQLITE_IOERR")
+    return is_input_output and path is not None and takes_no_more(Path(path), Path(f"{path}-wal"))
 
 
 def _run_hook(hook: Callable[[], None]) -> None:

@@ -94,31 +94,35 @@ def test_attestations_are_added_to_a_published_file_until_its_version_closes(
 
 
 @pytest.mark.embedded
-@pytest.mark.parametrize("is_late", [False, True])
-def test_attestations_count_against_the_quota(
-    hub_data: Path, tmp_path: Path, is_late: bool
-) -> None:
-    with run_hub(hub_data, attestation_publishers=f"ada={PUBLISHER}") as hub:
-        ada = an_author(hub, tmp_path, "ada", *([ATTESTED] if is_late else []))
-        before = admin.space_show(hub.settings, "ada").stored_bytes
-        file_bytes = 0 if is_late else ATTESTED.stat().st_size
-        quota_bytes = before + file_bytes + SIGNED.stat().st_size // 2
-        admin.quota_set(hub.settings, "ada", quota_bytes)
-        refused = attest(ada)
-        kept = admin.space_show(hub.settings, "ada").stored_bytes
-        admin.quota_set(hub.settings, "ada", None)
-        taken = attest(ada)
-        after = admin.space_show(hub.settings, "ada").stored_bytes
-        told_bytes = len(ask(hub, "GET", f"/owners/ada/{PROVENANCE}").content)
+def test_attestations_count_against_the_quota(hub_data: Path, tmp_path: Path) -> None:
+    publishers = f"ada={PUBLISHER},grace={PUBLISHER}"
+    file_bytes, half = ATTESTED.stat().st_size, SIGNED.stat().st_size // 2
+    with run_hub(hub_data, attestation_publishers=publishers) as hub:
+        together, late = (
+            an_author(hub, tmp_path, "ada"),
+            an_author(hub, tmp_path, "grace", ATTESTED),
+        )
+        for author, new_bytes in ((together, file_bytes), (late, 0)):
+            before = kept_bytes(author)
+            admin.quota_set(hub.settings, author.owner, before + new_bytes + half)
+            refused = attest(author)
+            still = kept_bytes(author)
+            admin.quota_set(hub.settings, author.owner, None)
+            taken = attest(author)
+            told_bytes = len(ask(hub, "GET", f"/owners/{author.owner}/{PROVENANCE}").content)
+
+            assert (refused.status_code, refused.json()["code"]) == (413, "quota_exceeded")
+            assert (taken.status_code, still) == (200, before)
+            assert kept_bytes(author) == before + new_bytes + told_bytes
         with admin.open_hub(hub.settings) as parts:
             assert verify(parts).differences == []
         owners_token = hub.new_token("ada", scopes=[Scope.ADMIN])
         gone = ask(hub, "DELETE", f"/api/v1/environments/ada/{NAME}", owners_token)
-        left = admin.space_show(hub.settings, "ada").stored_bytes
+        assert (gone.status_code, kept_bytes(together)) == (204, 0)
 
-    assert (refused.status_code, refused.json()["code"]) == (413, "quota_exceeded")
-    assert (kept, after) == (before, before + file_bytes + told_bytes)
-    assert (taken.status_code, gone.status_code, left) == (200, 204, 0)
+
+def kept_bytes(author: Author) -> int:
+    return admin.space_show(author.hub.settings, author.owner).stored_bytes
 
 
 def follow(here: Settings, url: str, prefix: str, **given: Any) -> Mirrored:

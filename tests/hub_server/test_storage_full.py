@@ -1,8 +1,11 @@
 """A full disk refuses a push with its cause, leaves nothing, and needs no hand afterwards."""
 
 import random
+import re
 import resource
+import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -12,7 +15,7 @@ from sqlalchemy import event, text
 from strop_hub.db import Database, sqlite_url
 from strop_hub.errors import StorageFullError
 from strop_hub.settings import MIB
-from tests.factories import AnUpload, an_upload
+from tests.factories import AnUpload, an_upload, sha256_of
 from tests.hub_server import backends
 from tests.hub_server.checking import check_whole, uploads_under_way
 from tests.hub_server.running_hub import RunningHub, run_hub
@@ -20,7 +23,7 @@ from tests.hub_server.test_outages import assert_clean
 from tests.hub_server.test_push import assert_refused
 from tests.servers.postgres import run_postgres
 from tests.servers.processes import UNPRIVILEGED_ID, private_folder
-from tests.servers.small_disk import can_mount, fill, make_space, on_small_disk
+from tests.servers.small_disk import can_mount, fill, fill_entries, make_space, on_small_disk
 
 FILE_LIMIT_BYTES = 3_000_000
 """No file of the hub can grow above it: to a program that looks the same as a full disk."""
@@ -36,6 +39,16 @@ def a_large_upload(folder: Path, name: str = "large") -> AnUpload:
     # Only the packed file must be larger than the limit.
     content = random.Random(name).randbytes(2 * FILE_LIMIT_BYTES).hex()
     return an_upload(folder, name=name, files={f"{name}.py": f"# {content}"})
+
+
+def repacked(upload: AnUpload) -> AnUpload:
+    """The same upload, whose wheel is packed as small as can be."""
+    with zipfile.ZipFile(upload.wheel) as archive:
+        contents = {member: archive.read(member) for member in archive.namelist()}
+    with zipfile.ZipFile(upload.wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, content in contents.items():
+            archive.writestr(member, content)
+    return replace(upload, fields=upload.fields | {"wheel_sha256": sha256_of(upload.wheel)})
 
 
 def limit_files(hub: RunningHub, size_bytes: int) -> None:
@@ -61,6 +74,55 @@ def test_a_disk_that_fills_while_receiving_is_named_and_left_clean(
         limit_files(hub, resource.RLIM_INFINITY)
         assert hub.push(token, owner, upload).status_code == 201
         assert check_whole(hub.settings) == 2
+
+
+@pytest.mark.embedded
+def test_a_limit_that_a_blob_or_the_database_reaches_is_no_space_and_needs_no_hand_later(
+    hub_data: Path, tmp_path: Path
+) -> None:
+    first, second = (an_upload(tmp_path / v, name="maze", version=v) for v in ("1.0", "1.1"))
+    # Packed it is below the limit; its README, a blob of its own, is not.
+    wordy = repacked(an_upload(tmp_path, readme="# Maze\n" * (FILE_LIMIT_BYTES // 6)))
+    assert wordy.wheel.stat().st_size < FILE_LIMIT_BYTES
+    with run_hub(hub_data) as hub:
+        owner, token = hub.new_user()
+        assert hub.push(token, owner, first).status_code == 201
+        limit_files(hub, FILE_LIMIT_BYTES)
+        no_blob = hub.push(token, owner, wordy)
+        # The files of an upload are smaller, what the database writes at once is not.
+        limit_files(hub, 8192)
+        no_rows = hub.push(token, owner, second)
+
+        detail = assert_refused(no_blob, 507, "storage_full")
+        assert re.search(r"hub's disk for blob [0-9a-f]{64} \(File too large\)", detail)
+        assert "disk of the hub's database" in assert_refused(no_rows, 507, "storage_full")
+        assert_read(hub, owner, token, first)
+        assert check_whole(hub.settings) == 1
+
+        limit_files(hub, resource.RLIM_INFINITY)
+        for upload in (wordy, second):
+            assert hub.push(token, owner, upload).status_code == 201
+        assert check_whole(hub.settings) == 3
+
+
+@NEEDS_MOUNT
+@pytest.mark.embedded
+@pytest.mark.slow
+def test_a_disk_without_room_for_a_folder_is_named(hub_data: Path, tmp_path: Path) -> None:
+    first, upload = (an_upload(tmp_path / v, version=v) for v in ("1.0", "1.1"))
+
+    def use() -> None:
+        with run_hub(hub_data) as hub:
+            owner, token = hub.new_user()
+            # The database is open, with the files that it needs for that.
+            assert hub.push(token, owner, first).status_code == 201
+            fill_entries(hub_data)
+            refused = hub.push(token, owner, upload)
+            assert "No space left" in assert_refused(refused, 507, "storage_full")
+            make_space(hub_data)
+            assert hub.push(token, owner, upload).status_code == 201
+
+    on_small_disk(hub_data, SMALL_DISK_BYTES, use)
 
 
 def test_a_full_database_is_named_and_changes_nothing(tmp_path: Path) -> None:

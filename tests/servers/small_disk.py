@@ -10,7 +10,9 @@ from pathlib import Path
 
 _CLONE_NEWNS = 0x20000
 _FILLER = "filler"
+_FILLERS = "fillers"
 _PIECE = bytes(4096)
+_MOST_ENTRIES = 2000
 
 
 def can_mount() -> bool:
@@ -46,9 +48,22 @@ def fill(folder: Path) -> None:
         os.close(descriptor)
 
 
+def fill_entries(folder: Path) -> None:
+    """Leave room for no further file or folder, though for bytes, until `make_space`."""
+    fillers = folder / _FILLERS
+    fillers.mkdir()
+    try:
+        for number in range(_MOST_ENTRIES):
+            (fillers / str(number)).touch()
+    except OSError:
+        return
+    raise AssertionError(f"{folder} takes more than {_MOST_ENTRIES} entries")
+
+
 def make_space(folder: Path) -> None:
-    """Take away what `fill` has put there."""
-    (folder / _FILLER).unlink()
+    """Take away what `fill` and `fill_entries` have put there."""
+    (folder / _FILLER).unlink(missing_ok=True)
+    shutil.rmtree(folder / _FILLERS, ignore_errors=True)
 
 
 def _mount(folder: Path, size_bytes: int) -> None:
@@ -56,6 +71,13 @@ def _mount(folder: Path, size_bytes: int) -> None:
         raise OSError(ctypes.get_errno(), "no mount namespace of one's own")
     for command in (
         ["--make-rprivate", "/"],
-        ["-t", "tmpfs", "-o", f"size={size_bytes},mode=777", "small", str(folder)],
+        [
+            "-t",
+            "tmpfs",
+            "-o",
+            f"size={size_bytes},mode=777,nr_inodes={_MOST_ENTRIES}",
+            "small",
+            str(folder),
+        ],
     ):
         subprocess.run(["mount", *command], check=True)

@@ -1,6 +1,5 @@
 """One multipart form as it arrives: text fields in memory, files hashed on their way to disk."""
 
-import errno
 import hashlib
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -11,16 +10,13 @@ from typing import Any, BinaryIO
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from strop_hub.errors import (
-    MalformedBodyError,
-    StorageFullError,
-    StorageUnavailableError,
-    TooLargeError,
-    UnsupportedBodyError,
-)
+from strop_hub.disk import named_faults
+from strop_hub.errors import MalformedBodyError, TooLargeError, UnsupportedBodyError
 from strop_hub.settings import MIB
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+UPLOAD = "this upload"
+"""What a disk is told to have no space for."""
+
 _MAX_HEADERS_BYTES = 8192
 _MAX_PARTS = 10_000
 
@@ -101,14 +97,12 @@ class Form:
             StorageFullError: No space is left.
         """
         pending, self._pending, self.pending_bytes = self._pending, [], 0
-        try:
+        with named_faults(UPLOAD):
             for file, chunk in pending:
                 file.stream.write(chunk)
                 file.hash.update(chunk)
             for file in self._opened:
                 file.stream.flush()
-        except OSError as error:
-            raise _fault(error) from error
 
     def end(self) -> None:
         """Close the files; the body is over.
@@ -188,10 +182,8 @@ class Form:
 
     def _open(self, name: str, filename: str) -> _OpenFile:
         path = self._folder / name
-        try:
+        with named_faults(UPLOAD):
             file = _OpenFile(name, filename, path, path.open("xb"))
-        except OSError as error:
-            raise _fault(error) from error
         self._opened.append(file)
         return file
 
@@ -264,12 +256,3 @@ def _disposition(headers: Mapping[str, bytes]) -> tuple[str, str]:
         return name.decode(), options.get(b"filename", b"").decode()
     except UnicodeDecodeError:
         raise MalformedBodyError("a part's name or file name is not UTF-8") from None
-
-
-def _fault(error: OSError) -> StorageFullError | StorageUnavailableError:
-    if error.errno in _FULL:
-        return StorageFullError(
-            "no space is left on the hub's disk for this upload; nothing was stored. "
-            "Ask the hub's operator for space, then push again."
-        )
-    return StorageUnavailableError(f"the hub cannot write the upload: {error.strerror}")

@@ -8,12 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from strop_hub.disk import named_faults
+from strop_hub.publish.form import UPLOAD
+
 
 @contextmanager
 def staging_folder(uploads: Path) -> Iterator[Path]:
     """A folder of one upload, removed at the end whatever happens.
 
     It is locked while it is in use, by which `sweep` tells it from what a crash left behind.
+
+    Raises:
+        StorageFullError: No space is left for it.
+        StorageUnavailableError: It cannot be made.
     """
     folder, lock = _make_locked(uploads)
     try:
@@ -38,7 +45,8 @@ def sweep(uploads: Path) -> int:
 
 def _make_locked(uploads: Path) -> tuple[Path, int]:
     while True:
-        folder = Path(tempfile.mkdtemp(dir=uploads))
+        with named_faults(UPLOAD):
+            folder = Path(tempfile.mkdtemp(dir=uploads))
         lock = _lock(folder)
         # Another process that starts right now may have taken it for a remnant.
         if lock is not None and folder.is_dir():

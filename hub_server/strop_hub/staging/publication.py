@@ -13,6 +13,7 @@ from strop.hub.sdist import check_sdist
 from strop.hub.wire import FileKind, ReleaseDetail
 from strop_hub.audit.service import Act, note
 from strop_hub.auth import Caller
+from strop_hub.disk import named_faults
 from strop_hub.errors import (
     ConflictError,
     EmptyReleaseError,
@@ -197,7 +198,11 @@ def _prepare(hub: Hub, folder: Path, group: list[StagedFile]) -> _Package:
 def _fetch(hub: Hub, folder: Path, file: StagedFile) -> ReceivedFile:
     path = folder / file.filename
     try:
-        with hub.storage.open(file.sha256) as source, path.open("wb") as target:
+        with (
+            hub.storage.open(file.sha256) as source,
+            named_faults(file.filename),
+            path.open("wb") as target,
+        ):
             shutil.copyfileobj(source, target, 1024 * 1024)
     except KeyError:
         raise StorageUnavailableError(

@@ -1,21 +1,19 @@
 """Blobs in a folder: written beside, forced to disk, renamed into place (step: store)."""
 
-import errno
 import os
 import re
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from strop_hub.errors import StorageFullError, StorageUnavailableError
+from strop_hub.disk import FULL, named_faults
 from strop_hub.storage.base import StoredBlob, place_of
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class FileStorage:
@@ -88,12 +86,12 @@ class FileStorage:
 
     def remove(self, sha256: str) -> None:
         """Forget a blob."""
-        with _named_faults(f"blob {sha256}"):
+        with named_faults(f"blob {sha256}"):
             self._place(sha256).unlink(missing_ok=True)
 
     def check(self) -> None:
         """Write and remove a file."""
-        with _named_faults("the folder of blobs"), tempfile.TemporaryFile(dir=self.root) as file:
+        with named_faults("the folder of blobs"), tempfile.TemporaryFile(dir=self.root) as file:
             file.write(b"ready")
 
     def _place(self, sha256: str) -> Path:
@@ -105,7 +103,7 @@ class FileStorage:
         self, sha256: str, write: Callable[[BinaryIO], None], *, linked: Path | None = None
     ) -> None:
         place = self._place(sha256)
-        with _named_faults(f"blob {sha256}"):
+        with named_faults(f"blob {sha256}"):
             if not place.is_file():
                 _make_folders(place.parent, self.root)
                 if linked is None or not _link(linked, place):
@@ -121,7 +119,7 @@ def _link(path: Path, place: Path) -> bool:
     except FileExistsError:
         return True
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise
         return False  # another file system, or one without links
     return True
@@ -169,16 +167,3 @@ def _make_folders(folder: Path, root: Path) -> None:
 
 def _write_all(target: BinaryIO, content: bytes) -> None:
     target.write(content)
-
-
-@contextmanager
-def _named_faults(what: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _FULL:
-            raise StorageFullError(
-                f"no space is left on the hub's disk for {what}; nothing was kept. "
-                "Ask the hub's operator for space, then repeat the request."
-            ) from error
-        raise StorageUnavailableError(f"the hub cannot keep {what}: {error.strerror}") from error
