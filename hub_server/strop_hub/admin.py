@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import select
+from sqlalchemy.engine import make_url
 from sqlalchemy.orm import Session, joinedload
 
 from strop.errors import ConfigError
@@ -16,9 +18,10 @@ from strop_hub.accounts import service as accounts
 from strop_hub.accounts.service import TokenRequest
 from strop_hub.audit.service import Act, note
 from strop_hub.auth import Caller, caller_of
+from strop_hub.db import Database
 from strop_hub.errors import ForbiddenError, VersionExistsError
 from strop_hub.hub import Hub
-from strop_hub.migration import migrate
+from strop_hub.migration import current_revision, migrate
 from strop_hub.models import Owner, Role, Token, User
 from strop_hub.publish import sdk
 from strop_hub.publish.rules import SDK_NAME
@@ -223,13 +226,30 @@ def check_made(settings: Settings) -> None:
     """Look whether there is a hub already, for what must not make an empty one.
 
     Raises:
-        ConfigError: The data folder has no database, and no other one is set.
+        ConfigError: The data folder has no database, or the database that is set has no tables.
     """
-    if not settings.database_url and not (settings.data / "hub.sqlite3").is_file():
-        raise ConfigError(
-            f"there is no hub in {settings.data}. Make one: "
-            f"strop hub init --data {settings.data} --admin NAME"
-        )
+    url = make_url(settings.database)
+    is_file = url.get_backend_name() == "sqlite"
+    # Whoever opens a file that is not there makes it.
+    is_there = not is_file or Path(url.database or "").is_file()
+    if is_there and _has_tables(settings):
+        return
+    if settings.database_url:
+        place, option = f"the database {url.render_as_string()} (STROP_HUB_DATABASE_URL)", ""
+    else:
+        place, option = str(settings.data), f" --data {settings.data}"
+    raise ConfigError(
+        f"there is no hub in {place}. Name the right one, or make one: "
+        f"strop hub init{option} --admin NAME"
+    )
+
+
+def _has_tables(settings: Settings) -> bool:
+    database = Database.open(settings.database)
+    try:
+        return current_revision(database) is not None
+    finally:
+        database.close()
 
 
 @contextmanager

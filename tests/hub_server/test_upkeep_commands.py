@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strop_hub import migration
-from strop_hub.db import Database
+from strop_hub.db import Database, sqlite_url
 from tests.factories import an_upload
 from tests.hub_server import backends
 from tests.hub_server.author import Author
@@ -95,6 +95,20 @@ def test_a_hub_is_backed_up_while_it_serves_and_restored_elsewhere(
     assert verified.code == 0, verified.stderr
     assert verified.document["differences"] == []
     assert verified.document["version_count"] == kept + 1
+
+
+def test_backup_and_gc_refuse_a_database_that_holds_no_hub(hub_data: Path, tmp_path: Path) -> None:
+    made = tmp_path / "made.sqlite3"
+    backends.give(hub_data, {"database_url": sqlite_url(made)} | backends.settings_for(hub_data))
+    folder = tmp_path / "backup"
+
+    for command in (["backup", folder], ["gc"]):
+        refused = hub_command(hub_data, *command, "--json")
+        assert (refused.code, refused.error["code"]) == (1, "config"), refused.stderr
+        assert "(STROP_HUB_DATABASE_URL). Name the right one, or make" in refused.error["message"]
+        assert "strop hub init --admin NAME" in refused.error["message"]
+
+    assert [path for path in (folder, hub_data, made) if path.exists()] == []
 
 
 @pytest.mark.slow
