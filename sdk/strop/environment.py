@@ -29,7 +29,10 @@ TaskSource = TaskSet | Sequence[Task]
 StopCondition = Callable[[Episode], str | bool]
 
 Oracle = Callable[[Task], Any]
-"""``f(task)``: the reply, or the list of replies by turn, that scores the maximum."""
+"""``f(task)``: the reply, or the list of replies by turn, that scores the maximum.
+
+A turn is one completion of any seat: the list of several seats holds what each says in its turn.
+"""
 
 _NO_LIMITS = TimeLimits()
 
@@ -76,8 +79,8 @@ class Environment:
             stop_when: Conditions ``f(episode) -> str | bool`` that end an episode after a turn;
                 a string is the reason.
             system_prompt: Put before every task's prompt.
-            oracle: A policy ``f(task) -> str | list[str]`` that scores the maximum; `strop env
-                check` holds it against the rubric.
+            oracle: A policy ``f(task) -> str | list[str]`` that scores the maximum, the list by
+                turns of all seats; `strop env check` holds it against the rubric.
 
         Raises:
             SettingsError: A value is out of its range.
@@ -313,7 +316,11 @@ class Group:
 
 def _chosen(model: Seats, seats: Iterable[str], task: Task) -> Seats:
     if isinstance(model, Mapping):
-        return {seat: _bound(model[seat], task) for seat in seats if seat in model}
+        chosen = {seat: model[seat] for seat in seats if seat in model}
+        # Once for all seats that it plays: a script goes on where another seat left it.
+        models = {id(each): each for each in chosen.values()}
+        bound = {key: _bound(each, task) for key, each in models.items()}
+        return {seat: bound[id(each)] for seat, each in chosen.items()}
     return _bound(model, task)
 
 

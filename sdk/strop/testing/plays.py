@@ -56,8 +56,10 @@ def parts_of(environment: Environment) -> dict[str, Environment]:
 
 
 def summed(environment: Environment) -> list[Reward]:
-    """The functions whose values are in the reward."""
-    return [each for each in environment.rubric.rewards if not each.is_turn]
+    """The functions whose values are in the reward, which is the first seat's."""
+    main = (None, next(iter(environment.seats)))
+    rewards = environment.rubric.rewards
+    return [each for each in rewards if not each.is_turn and each.seat in main]
 
 
 def limits(environment: Environment) -> tuple[float, float]:

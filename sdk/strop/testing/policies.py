@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from strop.environment import Environment
-from strop.errors import SettingsError
-from strop.models.scripted import ScriptedModel, turn_of
+from strop.errors import ModelRequestError, SettingsError
+from strop.models.scripted import Reply, ScriptedModel, turn_of
 from strop.task import Task
 from strop.testing.calls import random_call
 from strop.testing.fuzz import Fuzzer
@@ -69,9 +69,29 @@ def _oracle(environment: Environment) -> Callable[[Task], ScriptedModel]:
     def make(task: Task) -> ScriptedModel:
         replies = oracle(task)
         script = replies if isinstance(replies, list) else [replies]
+        if len(environment.seats) > 1:
+            return _in_order(script)
         return ScriptedModel.replies(script, name="scripted:oracle")
 
     return make
+
+
+def _in_order(script: Sequence[Reply]) -> ScriptedModel:
+    """A model of one attempt that gives a script's replies as they come due, to any seat.
+
+    No seat's conversation tells how many completions the others gave.
+    """
+    replies = iter(script)
+
+    def policy(messages: Sequence[Message]) -> Reply:
+        for reply in replies:
+            return reply
+        raise ModelRequestError(
+            f"the script scripted:oracle has {len(script)} replies for all seats together, and "
+            "another is due: add replies, or lower max_turns"
+        )
+
+    return ScriptedModel(policy, name="scripted:oracle")
 
 
 def _mixed(environment: Environment) -> Callable[[Task], ScriptedModel]:
@@ -80,14 +100,18 @@ def _mixed(environment: Environment) -> Callable[[Task], ScriptedModel]:
 
     def make(task: Task) -> ScriptedModel:
         script = make_oracle(task)
+        is_right: bool | None = None
 
         async def policy(
             messages: Sequence[Message], tools: Sequence[ToolSpec], rng: random.Random
         ) -> Completion | str:
+            nonlocal is_right
             # One throw an attempt: a script cannot be left and joined again.
-            if rng.random() < 0.7 or turn_of(messages):
-                return await script.complete(messages, tools, Sampling())
-            return CONSTANT_REPLY
+            if is_right is None:
+                is_right = rng.random() < 0.7
+            if not is_right:
+                return CONSTANT_REPLY
+            return await script.complete(messages, tools, Sampling())
 
         return ScriptedModel(policy, name="scripted:mixed")
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,73 @@ def test_a_check_that_finds_something_exits_with_1_and_says_what(project: Path) 
     assert shown.code == 1
     assert "The check failed." in shown.stdout
     assert "oracle" in shown.stdout
+
+
+NIM = """
+    import random
+    from strop import End, Environment, Episode, Task, TaskSet, reward
+
+    class Nim(Episode):
+        seats = {"first": True, "second": True}
+
+        async def setup(self):
+            self.left = self.task.reference
+            self.tell("second", self.task.prompt[0])
+
+        async def respond(self, completion):
+            taken = completion.text.strip()
+            if taken not in ("1", "2", "3") or int(taken) > self.left:
+                return End()
+            self.left -= int(taken)
+            if self.left == 0:
+                self.outcome["winner"] = self.due_seat
+                return End()
+            other = "second" if self.due_seat == "first" else "first"
+            self.tell(other, taken)
+            self.due_seat = other
+            return []
+
+    @reward(range=(0, 1), inline=True)
+    def first_wins(trajectory):
+        return float(trajectory.outcome.get("winner") == "first")
+
+    @reward(seat="second", range=(0, 1), inline=True)
+    def second_wins(trajectory):
+        return float(trajectory.outcome.get("winner") == "second")
+
+    def play(task):
+        left, moves = task.reference, []
+        while left:
+            moves.append(left % 4 or 1)
+            left -= moves[-1]
+        return [str(move) for move in moves]
+
+    def make_task(index, rng):
+        count = 4 * rng.randint(1, 5) + rng.randint(1, 3)
+        return Task(str(index), f"Take 1 to 3 of {count} stones; who takes the last wins.", count)
+
+    def load_environment():
+        return Environment(
+            tasks=TaskSet.generate(make_task), rewards=[first_wins, second_wins],
+            episode=Nim, oracle=play,
+        )
+"""
+
+
+def test_an_environment_in_which_two_seats_play_each_other_passes_its_check(project: Path) -> None:
+    module = project / "maze_env" / "__init__.py"
+    module.write_text(textwrap.dedent(NIM))
+
+    checked = strop("env", "check", project, "--json")
+    module.write_text(module.read_text().replace("left % 4 or 1", "1"))
+    careless = strop("env", "check", project, "--json")
+
+    assert checked.code == 0, checked.stdout
+    verdicts = {each["check"]: each["verdict"] for each in checked.document["findings"]}
+    assert verdicts.pop("summary") == "warning"
+    assert set(verdicts.values()) == {"ok"}
+    failed = {e["check"] for e in careless.document["findings"] if e["verdict"] == "failed"}
+    assert "oracle" in failed
 
 
 def test_a_module_that_cannot_be_imported_is_a_finding(project: Path) -> None:
