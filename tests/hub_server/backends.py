@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from strop_hub.settings import Settings
 from tests.servers.postgres import Postgres, run_postgres
 from tests.servers.seaweed import ACCESS_KEY, SECRET_KEY, Seaweed, run_seaweed
 
@@ -82,6 +83,11 @@ def settings_for(data: Path) -> dict[str, str]:
             given["s3_endpoint_url"] = server.url
         _given[data] = given
     return _given[data]
+
+
+def settings_of(data: Path, **variables: Any) -> Settings:
+    """The settings of the hub over the folder `data`."""
+    return Settings.read({}, data=data, **settings_for(data), **variables)
 
 
 def give(data: Path, settings: dict[str, str]) -> None:

@@ -101,7 +101,7 @@ def hub_data(tmp_path: Path) -> Path:
 @pytest.fixture
 def here(tmp_path: Path) -> Settings:
     """A hub without the SDK, into which another index is mirrored."""
-    settings = Settings.read({}, data=tmp_path / "here")
+    settings = backends.settings_of(tmp_path / "here")
     admin.init(settings, "ada", with_sdk=False)
     return settings
 

@@ -84,7 +84,7 @@ def run_hub(
     The SDK is not published: it takes seconds, and few tests need it.
     """
     given = backends.settings_for(data)
-    settings = Settings.read({}, data=data, **given)
+    settings = backends.settings_of(data)
     token = admin.init(settings, admin_name, with_sdk=False).token
     if token is None:
         token = admin.token_create(settings, admin_name, scopes=[Scope.ADMIN])[0]

@@ -22,6 +22,7 @@ from strop_hub.storage import open_storage
 from strop_hub.upkeep.mirror import Mirrored, mirror
 from strop_hub.upkeep.verify import verify
 from tests.factories import a_wheel
+from tests.hub_server import backends
 from tests.hub_server.author import Author, ask
 from tests.hub_server.checking import lose_blob
 from tests.hub_server.index.test_index import document
@@ -126,7 +127,7 @@ def kept_bytes(author: Author) -> int:
 
 
 def follow(here: Settings, url: str, prefix: str, **given: Any) -> Mirrored:
-    with admin.open_hub(Settings.read({}, data=here.data, **given)) as hub:
+    with admin.open_hub(backends.settings_of(here.data, **given)) as hub:
         result = mirror(hub, url, prefix)
         assert verify(hub).differences == []
     assert result.skipped == []

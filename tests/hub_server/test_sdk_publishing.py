@@ -5,13 +5,13 @@ from pathlib import Path
 import httpx
 
 from strop_hub import admin
-from strop_hub.settings import Settings
+from tests.hub_server import backends
 from tests.hub_server.checking import check_whole
 from tests.hub_server.running_hub import run_hub
 
 
 def test_init_publishes_the_running_sdk_once(hub_data: Path) -> None:
-    settings = Settings.read({}, data=hub_data)
+    settings = backends.settings_of(hub_data)
 
     first = admin.init(settings, "root")
     again = admin.init(settings, "root")
@@ -33,7 +33,7 @@ def test_an_sdk_that_is_published_with_other_contents_is_told(hub_data: Path) ->
 
     from strop_hub.models import Version
 
-    settings = Settings.read({}, data=hub_data)
+    settings = backends.settings_of(hub_data)
     admin.init(settings, "root")
     with admin.open_hub(settings) as parts:
         parts.database.write(

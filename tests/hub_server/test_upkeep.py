@@ -66,7 +66,7 @@ class FilledHub:
 
 @pytest.fixture
 def filled(hub_data: Path, tmp_path: Path) -> FilledHub:
-    settings = Settings.read({}, data=hub_data, **backends.settings_for(hub_data))
+    settings = backends.settings_of(hub_data)
     admin.init(settings, OWNER, with_sdk=False)
     hub = FilledHub(settings, tmp_path / "packages")
     hub.push("maze", "1.0")
@@ -245,7 +245,7 @@ def test_a_hub_moves_to_another_database_and_store_and_back(
         back_up(hub, tmp_path / "moved")
     with backends.use(other):
         data = tmp_path / "other"
-        settings = Settings.read({}, data=data, **backends.settings_for(data))
+        settings = backends.settings_of(data)
         with opened(settings) as hub:
             restore(hub, tmp_path / "moved")
             assert verify(hub).differences == []

@@ -11,7 +11,6 @@ from sqlalchemy import select
 from strop_hub import admin
 from strop_hub.checks.service import MAX_REPORTS
 from strop_hub.models import AuditLine, VersionCheck
-from strop_hub.settings import Settings
 from strop_hub.upkeep.dump import back_up, restore
 from strop_hub.upkeep.mirror import mirror
 from strop_hub.upkeep.verify import verify
@@ -242,7 +241,7 @@ def test_deleting_a_version_deletes_what_was_reported_of_it(author: Author, dige
 
 @pytest.mark.embedded
 def test_a_mirror_takes_over_the_newest_report(hub_data: Path, tmp_path: Path) -> None:
-    here = Settings.read({}, data=tmp_path / "here")
+    here = backends.settings_of(tmp_path / "here")
     admin.init(here, "grace", with_sdk=False)
     with run_hub(hub_data) as there:
         author = Author.new(there, tmp_path / "packages")
@@ -271,7 +270,7 @@ def test_a_backup_carries_the_reports_to_another_hub(hub_data: Path, tmp_path: P
         with admin.open_hub(hub.settings) as parts:
             back_up(parts, tmp_path / "backup")
     other = tmp_path / "other"
-    settings = Settings.read({}, data=other, **backends.settings_for(other))
+    settings = backends.settings_of(other)
     with admin.open_hub(settings) as parts:
         restore(parts, tmp_path / "backup")
         assert verify(parts).differences == []

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from strop_hub.app import create_app
-from strop_hub.settings import Settings
+from tests.hub_server import backends
 from tests.hub_server.author import Author, ask
 from tests.hub_server.running_hub import RunningHub, run_hub
 
@@ -290,7 +290,7 @@ async def test_links_hold_behind_a_path_prefix(hub_data: Path, tmp_path: Path) -
     with run_hub(hub_data) as hub:
         author = Author.new(hub, tmp_path)
         author.publish("maze")
-    app = create_app(Settings(data=hub_data, public_url="https://example.org/hub/"))
+    app = create_app(backends.settings_of(hub_data, public_url="https://example.org/hub/"))
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://inside") as client:
         page = Page(await client.get("/"))
