@@ -111,7 +111,8 @@ def _entry_points() -> list[tuple[str, EntryPoint, Distribution]]:
 def _read_distribution(distribution: Distribution) -> tuple[str, list[EntryPoint]]:
     """Its normal name, and the environments that it offers."""
     try:
-        key = str(canonicalize_name(distribution.metadata["Name"] or ""))
+        names = distribution.metadata.get_all("Name") or [""]
+        key = str(canonicalize_name(names[0]))
         return key, list(distribution.entry_points.select(group=ENTRY_POINT_GROUP))
     except (OSError, TypeError, ValueError) as error:
         # One broken package must not stop every other one.

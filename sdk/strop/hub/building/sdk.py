@@ -1,20 +1,19 @@
 """Packs the running Strop as a wheel, so that a hub can hand it out (steps: package, install)."""
 
-import base64
-import hashlib
 import importlib.metadata
 import importlib.util
 import os
 import re
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
 
 import strop
 from strop.errors import BuildError
 from strop.hub.building.backend import build_raw_wheel
 from strop.hub.building.wheel import Entry, read_chunks, repack, write_wheel
+from strop.hub.listing import listed_digest, listed_files
 from strop.hub.source import copy_source, list_source, tree_digest
 
 _PARTS = ("sdk/", "hub_server/", "migrations/")
@@ -101,43 +100,37 @@ def pack_installed(distribution: importlib.metadata.Distribution, out: Path) -> 
     Raises:
         BuildError: Files were changed or are missing; all are named.
     """
-    files = [file for file in distribution.files or [] if _is_of_wheel(file)]
-    changed = sorted(str(file) for file in files if not _is_unchanged(file))
-    if changed or not files:
+    record = (distribution.read_text("RECORD") or "").encode()
+    digests = {path: digest for path, digest in listed_files(record) if _is_of_wheel(path)}
+    places = {path: Path(str(distribution.locate_file(path))) for path in digests}
+    changed = sorted(
+        path
+        for path, place in places.items()
+        if not digests[path] or listed_digest(place) != digests[path]
+    )
+    if changed or not places:
         names = ", ".join(changed[:20]) or "its RECORD"
         raise BuildError(f"the installed Strop differs from what was installed: {names}. {_MEND}")
     prefix = f"strop-{distribution.version}"
     tag = re.search(r"^Tag: (\S+)$", distribution.read_text("WHEEL") or "", re.MULTILINE)
     target = out / f"{prefix}-{tag[1] if tag else 'py3-none-any'}.whl"
-    write_wheel(list(_entries(files)), target, f"{prefix}.dist-info/RECORD")
+    write_wheel(list(_entries(places)), target, f"{prefix}.dist-info/RECORD")
     return target
 
 
-def _is_of_wheel(file: importlib.metadata.PackagePath) -> bool:
+def _is_of_wheel(path: str) -> bool:
     """Whether the wheel held the file; scripts, caches and the installer's notes came later."""
-    parts: Sequence[str] = file.parts
-    if ".." in parts or "__pycache__" in parts or file.is_absolute():
+    parts = PurePosixPath(path).parts
+    if ".." in parts or "__pycache__" in parts or path.startswith("/"):
         return False
     if not parts[0].endswith(".dist-info"):
         return True
     return parts[1] in (*_INSTALLED_METADATA, "licenses") or parts[1].startswith("LICENSE")
 
 
-def _is_unchanged(file: importlib.metadata.PackagePath) -> bool:
-    if file.hash is None or file.hash.mode not in hashlib.algorithms_guaranteed:
-        return False
-    try:
-        with open(file.locate(), "rb") as stream:
-            digest = hashlib.file_digest(stream, file.hash.mode).digest()
-    except OSError:
-        return False
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == file.hash.value.rstrip("=")
-
-
-def _entries(files: Sequence[importlib.metadata.PackagePath]) -> Iterator[Entry]:
-    for file in files:
-        place = Path(file.locate())
-        yield file.as_posix(), os.access(place, os.X_OK), _contents(place)
+def _entries(places: Mapping[str, Path]) -> Iterator[Entry]:
+    for path, place in places.items():
+        yield path, os.access(place, os.X_OK), _contents(place)
 
 
 def _contents(place: Path) -> Iterator[bytes]:

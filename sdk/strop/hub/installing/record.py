@@ -1,19 +1,16 @@
 """The record that an installation leaves, and what it proves (step: install)."""
 
-import base64
-import csv
 import hashlib
-import io
 import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Literal
 
 from strop.errors import InstallError
+from strop.hub.listing import listed_digest, listed_files
 
 INSTALL_RECORD_NAME = "strop-install.json"
 
@@ -72,7 +69,7 @@ def write_install_record(dist_info: Path, record: InstallRecord) -> None:
     try:
         content = listing.read_bytes()
         own_path = f"{dist_info.name}/{INSTALL_RECORD_NAME}"
-        if all(path != own_path for path, _ in _rows(content)):
+        if all(path != own_path for path, _ in listed_files(content)):
             # Without a hash, as RECORD itself: each of the two holds the other's digest.
             content += b"" if content.endswith(b"\n") else b"\n"
             content += f"{own_path},,\n".encode()
@@ -95,8 +92,8 @@ def is_same_content(dist_info: Path, wheel: Path) -> bool:
     if name.partition("/")[0] != dist_info.name:
         return False
     return all(
-        path == name or (digest and _file_digest(dist_info.parent / path) == digest)
-        for path, digest in _rows(content)
+        path == name or (digest and listed_digest(dist_info.parent / path) == digest)
+        for path, digest in listed_files(content)
     )
 
 
@@ -107,26 +104,10 @@ def _first_difference(dist_info: Path, record: InstallRecord) -> str | None:
         return "RECORD is missing"
     if hashlib.sha256(content).hexdigest() != record.record_sha256:
         return "RECORD was altered"
-    for path, digest in _rows(content):
-        if digest and _file_digest(dist_info.parent / path) != digest:
+    for path, digest in listed_files(content):
+        if digest and listed_digest(dist_info.parent / path) != digest:
             return f"{path} was altered or removed"
     return None
-
-
-def _rows(content: bytes) -> Iterator[tuple[str, str]]:
-    """Each file that RECORD lists, with its digest; the empty string where it has none."""
-    for row in csv.reader(io.StringIO(content.decode("utf-8", "replace"))):
-        if row:
-            yield row[0], row[1] if len(row) > 1 else ""
-
-
-def _file_digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").digest()
-    except OSError:
-        return ""
-    return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def _is_editable(dist_info: Path) -> bool:

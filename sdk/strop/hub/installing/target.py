@@ -20,7 +20,7 @@ import importlib.metadata, importlib.util, json, platform, sys, sysconfig
 packages = []
 for d in importlib.metadata.distributions():
     try:
-        if d.metadata and d.metadata["Name"]:
+        if d.metadata and "Name" in d.metadata:
             packages.append((d.metadata["Name"], d.version, str(getattr(d, "_path", ""))))
     except (OSError, ValueError):
         pass  # What cannot be read cannot be used either.
