@@ -137,16 +137,22 @@ def package_spec(name: str = "") -> SandboxSpec:
         distributions = [distribution(each) for each in _RUNNER]
     except PackageNotFoundError as error:
         raise SettingsError(f"{error.name} is not installed. Install pytest.") from error
-    folders = {
+    paths = {
         str(each.locate_file(file.parts[0]))
         for each in distributions
         for file in each.files or []
-        if len(file.parts) > 1 and file.parts[0].isidentifier() and file.parts[0] != "__pycache__"
+        if _is_module(file)
     }
-    roots = {str(PurePosixPath(folder).parent): None for folder in sorted(folders)}
+    roots = {str(PurePosixPath(path).parent): None for path in sorted(paths)}
     env = {"PYTHONPATH": ":".join(["src", ".", *roots]), "PYTHONDONTWRITEBYTECODE": "1"}
-    profile = Profile(mounts=tuple(sorted(folders)))
+    profile = Profile(mounts=tuple(sorted(paths)))
     return SandboxSpec(limits=_LIMITS, profile=profile, env={**env, "PYTHONHASHSEED": "0"})
+
+
+def _is_module(file: PurePosixPath) -> bool:
+    """Whether an installed file is a module at the top, or lies in a package."""
+    top = file.parts[0]
+    return top.removesuffix(".py").isidentifier() and top != "__pycache__"
 
 
 async def own_tests(

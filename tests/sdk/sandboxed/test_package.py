@@ -80,6 +80,6 @@ def test_a_fault_whose_tests_cannot_be_taken_out_is_none(test: str) -> None:
 def test_sandboxes_show_the_test_runner_and_nothing_installed_beside_it() -> None:
     spec = package_spec("little")
     names = {path.rpartition("/")[2] for path in spec.profile.mounts}
-    assert names == {"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"}
+    assert names == {"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "py.py"}
     with pytest.raises(SettingsError, match="packaging runs the tests"):
         package_spec("packaging")
