@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import select
-from sqlalchemy.engine import make_url
 from sqlalchemy.orm import Session, joinedload
 
 from strop.errors import ConfigError
@@ -18,7 +17,7 @@ from strop_hub.accounts import service as accounts
 from strop_hub.accounts.service import TokenRequest
 from strop_hub.audit.service import Act, note
 from strop_hub.auth import Caller, caller_of
-from strop_hub.db import Database
+from strop_hub.db import Database, read_url
 from strop_hub.errors import ForbiddenError, VersionExistsError
 from strop_hub.hub import Hub
 from strop_hub.migration import current_revision, migrate
@@ -228,7 +227,7 @@ def check_made(settings: Settings) -> None:
     Raises:
         ConfigError: The data folder has no database, or the database that is set has no tables.
     """
-    url = make_url(settings.database)
+    url = read_url(settings.database)
     is_file = url.get_backend_name() == "sqlite"
     # Whoever opens a file that is not there makes it.
     is_there = not is_file or Path(url.database or "").is_file()

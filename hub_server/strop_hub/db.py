@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from sqlalchemy import (
+    URL,
     Connection,
     DateTime,
     Dialect,
@@ -23,9 +24,16 @@ from sqlalchemy import (
 )
 from sqlalchemy import Enum as EnumType
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+)
 from sqlalchemy.orm import DeclarativeBase, Session
 
+from strop.errors import ConfigError
 from strop_hub import postgres
 from strop_hub.disk import takes_no_more
 from strop_hub.errors import StorageFullError, StorageUnavailableError
@@ -163,12 +171,32 @@ class Database:
             return result, session.info.pop(_AFTER_COMMIT, [])
 
 
+def read_url(url: str) -> URL:
+    """The parts of a database's address.
+
+    Raises:
+        ConfigError: It is no URL.
+    """
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError):
+        # The text may hold a password.
+        raise ConfigError(
+            "STROP_HUB_DATABASE_URL is no URL. Give one such as postgresql://hub@db/hub"
+        ) from None
+
+
 def open_engine(url: str) -> Engine:
-    """An engine with the hub's settings for its dialect."""
-    if make_url(url).get_backend_name() != "sqlite":
-        return postgres.open_engine(url)
+    """An engine with the hub's settings for its dialect.
+
+    Raises:
+        ConfigError: The URL is none, or names a database that the hub does not work with.
+    """
+    parsed = read_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return postgres.open_engine(parsed)
     engine = create_engine(
-        url, connect_args={"timeout": BUSY_TIMEOUT_S}, pool_size=16, max_overflow=16
+        parsed, connect_args={"timeout": BUSY_TIMEOUT_S}, pool_size=16, max_overflow=16
     )
     event.listen(engine, "connect", _configure_sqlite)
     event.listen(engine, "begin", _begin_sqlite)

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, text
-from sqlalchemy.engine import make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
 from strop.errors import ConfigError
@@ -34,21 +33,20 @@ _CONNECT = {
 logger = logging.getLogger(__name__)
 
 
-def open_engine(url: str) -> Engine:
+def open_engine(url: URL) -> Engine:
     """An engine whose reading transactions see one snapshot.
 
     Raises:
         ConfigError: The URL is no PostgreSQL's, or the extra is not installed.
     """
-    parsed = make_url(url)
-    if parsed.get_backend_name() not in ("postgresql", "postgres"):
+    if url.get_backend_name() not in ("postgresql", "postgres"):
         raise ConfigError(
-            f"STROP_HUB_DATABASE_URL names {parsed.drivername!a}; the hub works with "
+            f"STROP_HUB_DATABASE_URL names {url.drivername!a}; the hub works with "
             "postgresql:// and sqlite:/// databases"
         )
     try:
         return create_engine(
-            parsed.set(drivername=_DRIVER),
+            url.set(drivername=_DRIVER),
             connect_args=_CONNECT,
             isolation_level="REPEATABLE READ",
             pool_pre_ping=True,

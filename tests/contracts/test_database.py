@@ -221,3 +221,10 @@ def test_other_processes_are_told_of_changes_at_once() -> None:
 def test_other_databases_are_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="postgresql://"):
         Database.open(url)
+
+
+@pytest.mark.parametrize("url", ["hub", "://", "postgresql://hub:secret@db:port/hub"])
+def test_what_is_no_address_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(ConfigError, match="STROP_HUB_DATABASE_URL is no URL") as refused:
+        Database.open(url)
+    assert "secret" not in str(refused.value)
