@@ -11,15 +11,16 @@ from importlib import metadata
 from typing import Any, Self, cast
 
 from strop.attempt import Attempt
-from strop.episode import Episode, fault_of
+from strop.episode import Episode
 from strop.errors import BoundaryError, EnvironmentFaultError, ModelError, SettingsError
-from strop.faults import FAULTS, own_fault
+from strop.faults import FAULTS, fault_of, own_fault
 from strop.limits import TimeLimits
 from strop.reward_function import Reward, RewardFunction
 from strop.rollout import roll_out
 from strop.rubric import Rubric
 from strop.task import Task, TaskSet
 from strop.threads import Threads
+from strop.toolbox import Toolbox
 from strop.tools import Tool, ToolConnection, ToolLike, ToolServer
 from strop.trajectory import Trajectory
 from strop.types import EnvironmentIdentity, Message, Model, Sampling, Seats, Settings
@@ -83,7 +84,8 @@ class Environment:
                 turns of all seats; `strop env check` holds it against the rubric.
 
         Raises:
-            SettingsError: A value is out of its range.
+            SettingsError: A value is out of its range, two tools have one name, or no schema can
+                be made of a tool's annotations.
         """
         _check_limits(max_turns, max_tokens)
         self.tasks = _by_split(tasks)
@@ -102,6 +104,7 @@ class Environment:
         self.threads = Threads()
         """Where the `def` rewards and tools of this environment run."""
         self._episode = _checked(episode, self.rubric)
+        self._check_tools(self.tools)
         self._own_tools, self._servers = self.tools, tuple(servers)
         self._connections: list[ToolConnection] = []
         self._system = () if system_prompt is None else (Message("system", system_prompt),)
@@ -117,6 +120,7 @@ class Environment:
             for server in (each for each in self._servers if each.is_shared):
                 self._connections.append(await server.connect())
             shared = [each for connection in self._connections for each in connection.tools]
+            self._check_tools((*self._own_tools, *shared))
             self.tools = (*self._own_tools, *shared)
             await self.setup()
         except BaseException:
@@ -130,6 +134,9 @@ class Environment:
         finally:
             await self._disconnect()
             self.threads.close()
+
+    def _check_tools(self, further: Iterable[ToolLike]) -> None:
+        Toolbox().add((*self._episode._tools.values(), *further))
 
     async def _disconnect(self) -> None:
         while self._connections:

@@ -16,7 +16,7 @@ from strop.errors import (
     EpisodeUseError,
     NoCompletionError,
 )
-from strop.faults import FAULTS, own_fault
+from strop.faults import FAULTS, fault_of
 from strop.limits import limited, sampled_tokens
 from strop.recorder import Recorder
 from strop.replies import Replies
@@ -140,8 +140,12 @@ class Episode:
 
     @property
     def messages(self) -> Sequence[Message]:
-        """All that the due seat's completion is sampled from; not to be changed."""
-        return self.messages_of(self.due_seat)
+        """All that the due seat's completion is sampled from; not to be changed.
+
+        Raises:
+            EnvironmentFaultError: `due_seat` is none of the seats, or `messages_of` raised.
+        """
+        return self.context_of(self._checked_seat())
 
     @property
     def tools(self) -> Sequence[ToolSpec]:
@@ -173,6 +177,22 @@ class Episode:
     def is_ended(self) -> bool:
         """Whether no further completion is due."""
         return self._stop is not None
+
+    def context_of(self, seat: str) -> Sequence[Message]:
+        """What `messages_of` gives, for drivers.
+
+        Raises:
+            EnvironmentFaultError: It raised, or gave no sequence.
+        """
+        if not self._has_own_messages:
+            return self._recorder.context(seat)
+        try:
+            context = self.messages_of(seat)
+            if not isinstance(context, Sequence):
+                raise TypeError(f"it returned {context!r:.200}. Return a list of messages")
+        except FAULTS as error:
+            raise self._fault("messages_of", error) from error
+        return context
 
     def tell(self, seat: str, *messages: Message | str) -> None:
         """Add messages to what a seat sees; a string is one of the user's."""
@@ -233,9 +253,9 @@ class Episode:
         """
         if not self._is_open or self._stop is not None:
             raise EpisodeUseError("No completion is due: the episode is not open, or has ended.")
-        seat = self.due_seat
+        seat = self._checked_seat()
         if self._has_own_messages:
-            self._recorder.rebase(seat, self.messages_of(seat))
+            self._rebase(seat)
         self._recorder.commit(seat, completion)
         self._turn_count += 1
         cut = _CUT.get(completion.finish_reason) if self.ends_when_cut else None
@@ -307,6 +327,21 @@ class Episode:
                 await self.close()
         except FAULTS as error:
             raise self._fault("close", error) from error
+
+    def _checked_seat(self) -> str:
+        seat = self.due_seat
+        if seat not in self.seats:
+            known = ", ".join(self.seats)
+            raise EnvironmentFaultError(
+                f"The episode's `due_seat` is {seat!r}, which is none of its seats: {known}."
+            )
+        return seat
+
+    def _rebase(self, seat: str) -> None:
+        try:
+            self._recorder.rebase(seat, self.context_of(seat))
+        except FAULTS as error:
+            raise self._fault("messages_of", error) from error
 
     async def _respond(self, seat: str, completion: Completion) -> None:
         try:
@@ -392,14 +427,6 @@ class Episode:
 
     def _fault(self, where: str, error: BaseException) -> BoundaryError:
         return fault_of(f"`{type(self).__name__}.{where}`", error)
-
-
-def fault_of(code: str, error: BaseException) -> BoundaryError:
-    """The fault of an environment whose code, as messages name it, raised an error."""
-    if isinstance(error, BoundaryError):
-        return error
-    fault = own_fault(error)
-    return EnvironmentFaultError(f"{code} raised {type(fault).__name__}: {fault}")
 
 
 def _as_messages(answer: Answer) -> Sequence[Message]:

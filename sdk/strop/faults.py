@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from strop.errors import BoundaryError, EnvironmentFaultError
+
 FAULTS = (Exception, SystemExit, asyncio.CancelledError)
 """What a boundary catches, and hands to `own_fault`."""
 
@@ -25,3 +27,15 @@ def own_fault(error: BaseException) -> BaseException:
     return asyncio.CancelledError(
         str(error) or "a task or future that it awaited was cancelled. Catch that where it awaits"
     ).with_traceback(error.__traceback__)
+
+
+def fault_of(code: str, error: BaseException) -> BoundaryError:
+    """The fault of an environment whose code, as messages name it, raised an error.
+
+    Raises:
+        asyncio.CancelledError: As `own_fault`.
+    """
+    if isinstance(error, BoundaryError):
+        return error
+    fault = own_fault(error)
+    return EnvironmentFaultError(f"{code} raised {type(fault).__name__}: {fault}")

@@ -174,6 +174,11 @@ class McpConnection:
         """Seconds that one call may take."""
         return self._server.call_limit_s
 
+    @property
+    def where(self) -> str:
+        """What to call the server in messages."""
+        return self._server.where
+
     @contextlib.asynccontextmanager
     async def _transport(self) -> AsyncIterator[Any]:
         server = self._server
@@ -205,6 +210,11 @@ class McpTool:
         self.spec = ToolSpec(described.name, described.description or "", described.input_schema)
         self._client = client
         self._connection = connection
+
+    @property
+    def origin(self) -> str:
+        """Whose it is, for messages."""
+        return f"the MCP server `{self._connection.where}`"
 
     @property
     def is_parallel(self) -> bool:

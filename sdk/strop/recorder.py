@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from strop.trajectory import Segment, path_indexes
-from strop.types import Completion, Message
+from strop.types import Completion, Message, is_message
 
 
 @dataclass(slots=True)
@@ -47,9 +47,17 @@ class Recorder:
         path.pending_count += len(messages)
 
     def rebase(self, seat: str, context: Sequence[Message]) -> None:
-        """Replace a seat's context; the graph forks at the last segment that both share."""
+        """Replace a seat's context; the graph forks at the last segment that both share.
+
+        Raises:
+            TypeError: What is new in it is no message.
+        """
         path = self._path(seat)
         head, kept = self._shared(seat, path, context)
+        if (
+            odd := next((each for each in context[kept:] if not is_message(each)), None)
+        ) is not None:
+            raise TypeError(f"a context holds {odd!r:.200}. Give Messages with text")
         path.head, path.token_ids = head, self._token_ids_to(head)
         path.context = list(context)
         path.pending_count = len(context) - kept

@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 from strop.attempt import Attempt
-from strop.errors import BoundaryError, ContextOverflowError, ModelError, SettingsError
-from strop.faults import FAULTS, own_fault
+from strop.errors import (
+    BoundaryError,
+    ContextOverflowError,
+    EnvironmentFaultError,
+    ModelError,
+    SettingsError,
+)
+from strop.faults import FAULTS, fault_of, own_fault
 from strop.limits import Patience
 from strop.stopwatch import Stopwatch
 from strop.trajectory import StopReason, Trajectory, failure_of
@@ -131,14 +137,49 @@ def _sampler(episode: Drivable, model: Seats, sampling: Sampling) -> Sampler:
     return sample
 
 
-async def _sampled(episode: Drivable, model: Seats, sampling: Sampling) -> Completion:
-    if (next_completion := getattr(episode, "next_completion", None)) is not None:
-        ended: Completion = await next_completion()
+@dataclass(slots=True)
+class _DueCall:
+    """What the due seat's model is asked."""
+
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec]
+    wish: Sampling | None
+
+    @classmethod
+    def of(cls, episode: Drivable) -> Self:
+        """Ask the environment for it.
+
+        Raises:
+            BoundaryError: Its author's code failed.
+        """
+        try:
+            return cls(episode.messages, episode.tools, episode.due_sampling)
+        except FAULTS as error:
+            raise fault_of(f"`{type(episode).__name__}`, asked what is due,", error) from error
+
+    def check(self) -> None:
+        """Raise for messages that no model can be blamed for not understanding.
+
+        Raises:
+            EnvironmentFaultError: One of them is no message.
+        """
+        odd = next((each for each in self.messages if not is_message(each)), None)
+        if odd is not None:
+            raise EnvironmentFaultError(
+                f"The model was to be asked with {odd!r:.200}, which is no Message with text."
+            )
+
+
+async def _sampled(
+    episode: Drivable, due: _DueCall | None, model: Seats, sampling: Sampling
+) -> Completion:
+    if due is None:
+        ended: Completion = await episode.next_completion()  # type: ignore[attr-defined]
         return ended
     chosen = model[episode.due_seat] if isinstance(model, Mapping) else model
-    if (wish := episode.due_sampling) is not None:
-        sampling = sampling.narrowed(wish)
-    return _told(await chosen.complete(episode.messages, episode.tools, sampling), sampling)
+    if due.wish is not None:
+        sampling = sampling.narrowed(due.wish)
+    return _told(await chosen.complete(due.messages, due.tools, sampling), sampling)
 
 
 def _told(completion: Completion, sampling: Sampling) -> Completion:
@@ -153,17 +194,20 @@ def _told(completion: Completion, sampling: Sampling) -> Completion:
 
 async def _complete(episode: Drivable, model: Seats, sampling: Sampling) -> Completion:
     left_s = episode.turns_left_s
+    due = None if hasattr(episode, "next_completion") else _DueCall.of(episode)
     try:
         if left_s is None:
-            return await _sampled(episode, model, sampling)
+            return await _sampled(episode, due, model, sampling)
         async with (limit := Patience(left_s)):
-            return await _sampled(episode, model, sampling)
+            return await _sampled(episode, due, model, sampling)
     except ModelError:
         raise
     except FAULTS as error:
         fault = own_fault(error)
         if left_s is not None and limit.is_spent:
             raise _TurnsTooLongError("the turns took as long as they may") from error
+        if due is not None:
+            due.check()
         raise ModelError(f"The model raised {type(fault).__name__}: {fault}") from error
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from itertools import groupby
 from typing import Any
 
-from strop.errors import ToolError
+from strop.errors import SettingsError, ToolError
 from strop.limits import limited
 from strop.threads import Threads
 from strop.tools import Tool, ToolLike
@@ -16,7 +16,11 @@ from strop.types import Content, End, Message, ToolCall, ToolSpec
 
 
 class Toolbox:
-    """The tools of one episode, and how calls to them are answered."""
+    """The tools of one episode, and how calls to them are answered.
+
+    Args:
+        tools: Offered from the start; an environment has checked them by `add`.
+    """
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
         self._tools = {tool.name: tool for tool in tools}
@@ -28,12 +32,16 @@ class Toolbox:
         """Offer further tools from now on.
 
         Raises:
-            ValueError: A name is taken.
+            SettingsError: A name is taken, or no schema can be made of a tool's annotations.
         """
         for each in tools:
-            if each.name in self._tools:
-                raise ValueError(f"There are two tools called {each.name!r}. Rename one.")
-            self._tools[each.name] = each
+            taken = self._tools.setdefault(each.name, each)
+            if taken is not each:
+                raise SettingsError(
+                    f"There are two tools called {each.name!r}: {_origin(taken)} and "
+                    f"{_origin(each)}. Rename one of them, or offer only one."
+                )
+            _check_schema(each)
 
     def specs(self, seat: str) -> tuple[ToolSpec, ...]:
         """What a seat may call."""
@@ -100,6 +108,20 @@ async def _answers(
             raise outcome
         answers.append((call, outcome))
     return answers
+
+
+def _origin(each: ToolLike) -> str:
+    return getattr(each, "origin", f"a {type(each).__name__}")
+
+
+def _check_schema(each: ToolLike) -> None:
+    try:
+        _ = each.spec
+    except Exception as error:
+        raise SettingsError(
+            f"{_origin(each)} gives the tool {each.name!r} no schema. Annotate its parameters with "
+            f"what JSON can carry: {(str(error) or type(error).__name__).splitlines()[0]}"
+        ) from error
 
 
 def _doubled_ids(calls: tuple[ToolCall, ...]) -> set[str]:

@@ -140,6 +140,12 @@ class Tool:
         """Whether calls of one turn may run at the same time."""
         return self.options.is_parallel
 
+    @property
+    def origin(self) -> str:
+        """Where it stands, for messages."""
+        names = (getattr(self.function, name, "") for name in ("__module__", "__qualname__"))
+        return f"`{'.'.join(filter(None, names)) or self.name}`"
+
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Tool:
         """A plain function as a tool; `tool` options on it count."""

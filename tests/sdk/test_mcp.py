@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from strop import Environment, Message, Part, ScriptedModel, Task, TimeLimits, ToolCall, Trajectory
+from strop.errors import SettingsError
 from strop.mcp import McpServer
 from strop.models.scripted import call
 from strop.trajectory_json import decode_line, encode_line
@@ -316,7 +317,24 @@ async def test_the_same_tool_twice_is_told(http_url: str) -> None:
     trajectory = await play(an_environment(*servers), "x")
 
     assert trajectory.failure is not None
-    assert "two tools called" in trajectory.failure.message
+    assert trajectory.failure.boundary == "environment"
+    assert "two tools called 'add'" in trajectory.failure.message
+    assert trajectory.failure.message.count(f"the MCP server `{http_url}`") == 2
+
+
+async def test_a_shared_servers_tool_that_has_a_functions_name_is_refused_at_the_start(
+    http_url: str,
+) -> None:
+    def add(left: int, right: int) -> int:
+        """Add."""
+        return left + right
+
+    environment = an_environment(McpServer(url=http_url, is_shared=True), tools=[add])
+
+    with pytest.raises(SettingsError) as refused:
+        await environment.__aenter__()
+
+    assert f".add` and the MCP server `{http_url}`. Rename one" in str(refused.value)
 
 
 async def test_the_example_of_the_guide_runs(

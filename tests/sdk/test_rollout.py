@@ -148,6 +148,65 @@ async def test_any_error_of_a_model_is_the_models() -> None:
     assert "ZeroDivisionError: oops" in trajectory.failure.message
 
 
+class Folding(Episode):
+    """Its contexts are made by what the task says."""
+
+    call_count = 0
+
+    def messages_of(self, seat: str) -> Any:
+        self.call_count += 1
+        match self.task.reference:
+            case "raises":
+                raise LookupError("no context")
+            case "raises later" if self.call_count > 1:
+                raise LookupError("no context")
+            case "nothing":
+                return None
+            case "texts":
+                return ["ask"]
+        return super().messages_of(seat)
+
+
+@pytest.mark.parametrize(
+    ("reference", "told"),
+    [
+        ("raises", "`Folding.messages_of` raised LookupError: no context"),
+        ("raises later", "`Folding.messages_of` raised LookupError: no context"),
+        ("nothing", "it returned None. Return a list of messages"),
+        ("texts", "'ask'"),
+    ],
+)
+@pytest.mark.parametrize("reads", [True, False], ids=["a-reader", "a-blind-model"])
+async def test_a_context_that_its_author_cannot_make_is_the_environments_fault(
+    reference: str, told: str, reads: bool
+) -> None:
+    def answer(messages: Any) -> str:
+        return str(messages[-1].role) if reads else "x"
+
+    task = Task("1", "ask", reference)
+    environment = Environment(tasks=[task], rewards=[], episode=Folding)
+
+    trajectory = await environment.rollout(task, ScriptedModel(answer))
+
+    assert trajectory.failure is not None
+    assert (trajectory.failure.type, trajectory.failure.boundary) == (
+        "EnvironmentFaultError",
+        "environment",
+    )
+    assert told in trajectory.failure.message
+
+
+async def test_a_model_that_fails_at_sound_messages_is_to_blame_itself() -> None:
+    def fail(messages: Any) -> str:
+        raise AttributeError(messages[-1].text)
+
+    trajectory = await a_single_turn_environment().rollout(TASK, ScriptedModel(fail))
+
+    assert trajectory.failure is not None
+    assert trajectory.failure.boundary == "model"
+    assert "The model raised AttributeError: ask" in trajectory.failure.message
+
+
 async def test_a_context_overflow_truncates_and_is_scored() -> None:
     environment, _ = recording()
 

@@ -18,7 +18,7 @@ from strop import (
     reward,
     tool,
 )
-from strop.errors import EpisodeUseError, SettingsError
+from strop.errors import EnvironmentFaultError, EpisodeUseError, SettingsError
 from strop.trajectory_json import decode_line, encode_line
 
 TASK = Task("1", "Guess my number, 1 to 3.", 2, split="train")
@@ -126,6 +126,41 @@ async def test_telling_a_seat_that_is_not_there_is_an_error() -> None:
     async with an_environment().start(TASK) as episode:
         with pytest.raises(EpisodeUseError, match="no seat 'nobody'"):
             episode.tell("nobody", "hi")
+
+
+class Lost(Episode):
+    """Names a seat that is not there: at once, or after a turn."""
+
+    seats: ClassVar[Mapping[str, bool]] = {"guesser": True, "host": False}
+
+    async def setup(self) -> None:
+        if self.task.reference is None:
+            self.due_seat = "hots"
+
+    async def respond(self, completion: Completion) -> str:
+        self.due_seat = "hots"
+        return "Go on."
+
+
+@pytest.mark.parametrize("reference", [None, 1])
+async def test_a_due_seat_that_is_not_there_fails_the_attempt_and_is_told_with_those_that_are(
+    reference: Any,
+) -> None:
+    task = Task("1", "Go.", reference)
+    environment = Environment(tasks=[task], rewards=[], episode=Lost)
+    one = ScriptedModel.constant("x")
+
+    for model in (one, {"guesser": one, "host": one}):
+        trajectory = await environment.rollout(task, model)
+
+        assert trajectory.failure is not None
+        assert trajectory.failure.boundary == "environment"
+        assert "`due_seat` is 'hots'" in trajectory.failure.message
+        assert trajectory.failure.message.endswith("none of its seats: guesser, host.")
+    async with environment.start(task) as episode:
+        episode.due_seat = "hots"
+        with pytest.raises(EnvironmentFaultError, match="none of its seats"):
+            await episode.step(Completion(Message("assistant", "x")))
 
 
 def test_a_reward_for_a_seat_that_is_not_there_is_refused() -> None:

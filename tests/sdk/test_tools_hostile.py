@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strop.errors import ToolError, ToolFaultError
+from strop import Environment, Episode, ScriptedModel, Task
+from strop.errors import SettingsError, ToolError, ToolFaultError
 from strop.threads import Threads
 from strop.toolbox import Toolbox
 from strop.tools import Tool, parse_docstring, tool
@@ -272,6 +273,67 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
     with pytest.raises(ValueError, match="two tools called 'act'"):
         box.add([Tool.of(a_tool("y"))])
+
+
+class Shop(Episode):
+    """An episode with a tool."""
+
+    @tool
+    def act(self, x: str) -> str:
+        """Act."""
+        return x
+
+
+def an_environment(**options: Any) -> Environment:
+    return Environment(tasks=[Task("1", "Go.")], rewards=[], **options)
+
+
+def test_a_method_and_a_function_of_one_name_are_refused_when_the_environment_is_made() -> None:
+    def act(x: str) -> str:
+        """Act otherwise."""
+        return x
+
+    with pytest.raises(SettingsError) as refused:
+        an_environment(episode=Shop, tools=[act])
+    with pytest.raises(SettingsError, match="two tools called 'act'"):
+        an_environment(tools=[act, Tool("act", Shop.act)])
+
+    told = str(refused.value)
+    assert "two tools called 'act': `tests.sdk.test_tools_hostile.Shop.act` and `" in told
+    assert ".<locals>.act`. Rename one of them, or offer only one." in told
+
+
+def bare(x):  # type: ignore[no-untyped-def]
+    return x
+
+
+def odd(x: Threads) -> str:
+    return str(x)
+
+
+def unknown(x: "Nowhere") -> str:  # type: ignore[name-defined]  # noqa: F821
+    return str(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [(bare, "parameter `x`"), (odd, "Threads"), (unknown, "'Nowhere' is not defined")],
+)
+async def test_a_tool_that_gives_no_schema_is_refused_when_it_is_offered(
+    function: Callable[..., Any], why: str
+) -> None:
+    class Late(Episode):
+        async def setup(self) -> None:
+            self.add_tools(Tool.of(function))
+
+    with pytest.raises(SettingsError, match=f"gives the tool '{function.__name__}' no sc.*{why}"):
+        an_environment(tools=[function])
+    late = await an_environment(episode=Late).rollout(Task("1", "Go."), ScriptedModel.constant(""))
+
+    assert late.failure is not None
+    assert (late.failure.type, late.failure.boundary) == ("EnvironmentFaultError", "environment")
+    assert "`Late.setup` raised SettingsError" in late.failure.message
+    assert why in late.failure.message
 
 
 @given(st.text(st.sampled_from("Args:\n xyz()*—")))

@@ -201,14 +201,19 @@ class EnvironmentApp:
         return await self._driven(lease, step)
 
     async def _driven(self, lease: Lease, work: Awaitable[None]) -> Document:
+        answer: Document = {}
         try:
             await work
         except EpisodeUseError:
             raise
         except BoundaryError as error:
             # Whether it fails the attempt is for the driver to say, as in-process.
-            return {"error": error_to_json(error), "state": lease.state()}
-        return {"state": lease.state()}
+            answer["error"] = error_to_json(error)
+        try:
+            answer["state"] = lease.state()
+        except BoundaryError as error:
+            answer.setdefault("error", error_to_json(error))
+        return answer
 
     async def _score_episode(self, lease: Lease, document: Document) -> Document:
         if document["failure"] is not None:

@@ -53,7 +53,11 @@ class Lease:
         return self._ending
 
     def state(self) -> dict[str, JSON]:
-        """What the client has to know; of contexts and tools only what is new to it."""
+        """What the client has to know; of contexts and tools only what is new to it.
+
+        Raises:
+            BoundaryError: The author's code failed that tells it.
+        """
         episode = self.episode
         wish = episode.due_sampling
         left_s = episode.turns_left_s
@@ -66,7 +70,7 @@ class Lease:
             "contexts": {
                 seat: news
                 for seat in episode.seats
-                if (news := self._news(seat, episode.messages_of(seat))) is not None
+                if (news := self._news(seat, episode.context_of(seat))) is not None
             },
         }
         tools: JSON = [tool_to_json(tool) for tool in episode.tools]

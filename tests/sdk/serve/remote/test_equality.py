@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -195,6 +196,36 @@ async def test_several_seats_with_contexts_of_their_own_are_the_same() -> None:
             there = await remote.rollout(task, models)
     same(here, there)
     assert there.turn_count == 4
+
+
+class Broken(Episode):
+    """Fails where drivers ask what is due."""
+
+    seats: ClassVar[Mapping[str, bool]] = {"black": True, "white": False}
+
+    async def respond(self, completion: Completion) -> str:
+        self.due_seat = str(self.task.reference)
+        return "Go on."
+
+    def messages_of(self, seat: str) -> Sequence[Message]:
+        if seat == self.task.key:
+            raise LookupError("no context")
+        return super().messages_of(seat)
+
+
+@pytest.mark.parametrize(
+    "task", [Task("black", "Begin.", "black"), Task("1", "Begin.", "grey")], ids=lambda t: t.key
+)
+async def test_what_fails_as_drivers_ask_what_is_due_fails_the_attempt_the_same(task: Task) -> None:
+    environment = Environment(tasks=[task], rewards=[short], episode=Broken)
+    task = environment.tasks["train"][0]
+    here = await environment.rollout(task, scripted(["a", "b"]))
+    with serving(environment) as server:
+        async with server.connect() as remote:
+            there = await remote.rollout(task, scripted(["a", "b"]))
+    same(here, there)
+    assert there.failure is not None
+    assert there.failure.type == "EnvironmentFaultError"
 
 
 async def test_a_group_is_scored_and_compared_the_same() -> None:
