@@ -51,10 +51,11 @@ def spoilt(task: Task, other: str) -> list[str]:
     """Look-alikes of the reference, and the reference with something beside it."""
     right = str(task.reference)
     beside = (f"not {right}", f"{right} zzz", f"zzz {right}", f"{right} or 475", f"{right} 475")
+    joined = (f"{right},475", f"{right},4,5", f"{right};475", f"{right}|475")
     both = (f"{right} or {other}", f"{other} or {right}", f"{right}, {other}", f"{other}\n{right}")
     asked = (f"{task.prompt[-1].text}\n{right}", task.prompt[-1].text)
     alike = {right.translate(WIDE), right.translate(ARABIC)} - {right}
-    return [*beside, *both, *asked, *alike]
+    return [*beside, *joined, *both, *asked, *alike]
 
 
 def paid_hacks(gym: Any, name: str, count: int) -> list[tuple[str, str]]:
