@@ -24,8 +24,12 @@ _OF_A_SHARED_USER = {
     "user and is only a last stop"
 }
 _KERNEL_MEMORY = (
-    "buffers of pipes and sockets are counted only by a control group; they are bounded by "
-    "`open_file_count` times `pid_count`"
+    "buffers of pipes and sockets are counted only by a control group, and none is used; they are "
+    "bounded by `open_file_count` times `pid_count`"
+)
+_MEMORY_BETWEEN_LOOKS = (
+    "several processes together can pass `memory_bytes` until the watchdog looks, every 50 ms and "
+    "later on a busy machine; only a control group stops them at once, and none is used"
 )
 UNWAITED = (
     "of children that live shorter than 50 ms, and that nobody waits for, is missed; `wall_s` "
@@ -35,6 +39,7 @@ _SHARED_KERNEL = "a fault of the kernel is not contained; use gVisor or a micro-
 _OPEN_EVERYWHERE = {
     "processor time": UNWAITED,
     "kernel memory": _KERNEL_MEMORY,
+    "memory between two looks": _MEMORY_BETWEEN_LOOKS,
     "shared kernel": _SHARED_KERNEL,
 }
 _NO_MOUNT = "there is no mount of its own to bound it; use a tier with namespaces"
