@@ -18,7 +18,7 @@ StropError
 │   │   └── SandboxBusyError         too many runs wait already
 │   └── ModelError               the model's endpoint
 │       ├── ModelUnavailableError    timeouts, resets, 429, 5xx: worth another try
-│       ├── ModelAuthError           401 and 403: no attempt can succeed
+│       ├── ModelAuthError           401, 403, TLS wants a certificate: no attempt can succeed
 │       ├── ModelRequestError        any other 4xx: this attempt cannot succeed
 │       ├── ContextOverflowError     the prompt is longer than the context
 │       ├── ModelReplyError          a reply that is no completion
@@ -142,7 +142,7 @@ class ModelUnavailableError(ModelError):
 
 
 class ModelAuthError(ModelError):
-    """401 or 403: no attempt of this run can succeed."""
+    """401, 403, or TLS refuses the client certificate: no attempt of this run can succeed."""
 
 
 class ModelRequestError(ModelError):

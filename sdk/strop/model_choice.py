@@ -120,6 +120,10 @@ class ModelChoice(Prices):
     """``http://host:port``; None: as ``HTTP_PROXY``, ``HTTPS_PROXY``, ``NO_PROXY`` say."""
     ca_file: str | None = None
     """Certificates of authorities (PEM) that are trusted besides the machine's."""
+    cert_file: str | None = None
+    """This client's certificate and its chain (PEM), for endpoints that want one."""
+    key_file: str | None = None
+    """The key of `cert_file` (PEM, without a passphrase), where it does not stand there, too."""
     retry: RetryChoice = RetryChoice()
     limits: LimitsChoice = LimitsChoice()
     requests_per_s: float | None = Field(default=None, gt=0)
@@ -186,6 +190,8 @@ class ModelChoice(Prices):
         ]
         if self.api == "completions" and self.tokenizer is None:
             problems.append("completions needs tokenizer: a model's folder, or a GGUF file")
+        if self.key_file is not None and self.cert_file is None:
+            problems.append("key_file is the key of cert_file: name the certificate, too")
         if self.stream and self.engine in ("sglang", "llama.cpp"):
             problems.append(f"{self.engine} streams no exact token ids: leave stream or engine out")
         if problems:

@@ -35,6 +35,8 @@ WHOLE: dict[str, Any] = {
     "affinity_header": "X-Session",
     "proxy": "http://proxy.test:3128",
     "ca_file": "authority.pem",
+    "cert_file": "client.pem",
+    "key_file": "client.key",
     "retry": {"try_count": 2, "base_s": 0.1, "longest_s": 1, "total_s": 9.5},
     "limits": {"connect_s": 1.0, "read_s": 2.0, "total_s": 3.0, "connection_count": 4},
 }
@@ -90,6 +92,7 @@ def test_the_key_is_where_users_of_the_api_have_it(api: Any, variable: str) -> N
         ({"stream": True, "engine": "llama.cpp"}, "llama.cpp streams no exact token ids"),
         ({"stream": "yes"}, "model.stream"),
         ({"api": "completions"}, "completions needs tokenizer"),
+        ({"key_file": "k"}, "key_file is the key of cert_file: name the certificate, too"),
         ({"tokenizer": "f"}, "tokenizer is for api = 'completions', and this one is 'chat'"),
         ({"api": "messages", "engine": "vllm"}, "engine is for api = 'chat'"),
     ],
@@ -133,6 +136,7 @@ seen = []
 sys.addaudithook(lambda event, args: seen.append((event, args)))
 model = {"name": "m", "base_url": "https://there.test/v1", "api": "completions",
          "tokenizer": "/there/is/none", "ca_file": "/nor/this", "api_key_env": "NOT_SET",
+         "cert_file": "/there/is/none", "key_file": "/there/neither",
          "proxy": "http://proxy.test:1"}
 RunFile.parse({"environments": [{"ref": "x"}], "model": model})
 print([event for event, args in seen if event.startswith("socket.")],

@@ -63,6 +63,14 @@ CaOption = Annotated[
     Path | None,
     typer.Option("--ca-file", metavar="FILE", help="Further authorities to trust (PEM)."),
 ]
+CertOption = Annotated[
+    Path | None,
+    typer.Option("--cert-file", metavar="FILE", help="A client certificate to show (PEM)."),
+]
+KeyFileOption = Annotated[
+    Path | None,
+    typer.Option("--key-file", metavar="FILE", help="Its key, where --cert-file has none."),
+]
 
 
 def read_model_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,7 +80,7 @@ def read_model_options(options: Mapping[str, Any]) -> dict[str, Any]:
         options: By the names of the command's parameters.
     """
     names = ("base_url", "api", "api_key_env", "engine", "affinity_header", "proxy")
-    paths = ("tokenizer", "ca_file")
+    paths = ("tokenizer", "ca_file", "cert_file", "key_file")
     return {
         "name": options["model"],
         **{name: options[name] for name in names},

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 SCRIPTED = "scripted:"
 
+_MISMATCHES = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
+"""OpenSSL's reasons for a key that is another certificate's; the last where the kinds differ."""
+
 
 def open_models(run: "RunFile", environment: "Environment") -> "dict[str, Model]":
     """By seat; the empty name plays every seat that has none of its own.
@@ -109,7 +112,7 @@ def _connecting(choice: "ModelChoice") -> dict[str, Any]:
         "limits": Limits(**choice.limits.model_dump(exclude_none=True)),
         "affinity_header": choice.affinity_header,
         "proxies": None if choice.proxy is None else _proxies(choice.proxy),
-        "tls": None if choice.ca_file is None else _trusting(choice.ca_file),
+        "tls": _tls(choice),
     }
     return {name: value for name, value in options.items() if value is not None}
 
@@ -140,17 +143,65 @@ def _proxies(address: str) -> "Proxies":
     return replace(Proxies.from_environment(), http=proxy, https=proxy)
 
 
-def _trusting(path: str) -> "ssl.SSLContext":
+def _tls(choice: "ModelChoice") -> "ssl.SSLContext | None":
+    """None: as the client does by itself."""
+    from strop.models.http.dialing import trusted_context
+
+    if choice.ca_file is None and choice.cert_file is None:
+        return None
+    context = trusted_context()
+    if choice.ca_file is not None:
+        _trust(context, choice.ca_file)
+    if choice.cert_file is not None:
+        _show(context, choice.cert_file, choice.key_file)
+    return context
+
+
+def _trust(context: "ssl.SSLContext", path: str) -> None:
     import ssl
 
     from strop.errors import ConfigError
-    from strop.models.http.dialing import trusted_context
 
-    context = trusted_context()
     try:
         context.load_verify_locations(path)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(
             f"{path} (ca_file) holds no certificates that can be read: {error}. Give a PEM file."
         ) from error
-    return context
+
+
+def _show(context: "ssl.SSLContext", certificate: str, key: str | None) -> None:
+    """Let the client show a certificate to servers that ask for one."""
+    import ssl
+
+    from strop.errors import ConfigError
+
+    keeper = f"{certificate} (cert_file)" if key is None else f"{key} (key_file)"
+    _find_in_pem(f"{certificate} (cert_file)", certificate, "certificate")
+    _find_in_pem(keeper, key or certificate, "private key")
+
+    def refuse_to_ask() -> str:
+        # Without this OpenSSL would ask at the terminal.
+        raise ConfigError(f"The key in {keeper} has a passphrase. Give one without.")
+
+    try:
+        context.load_cert_chain(certificate, key, refuse_to_ask)
+    except ssl.SSLError as error:
+        if error.reason in _MISMATCHES:
+            told = f"The key in {keeper} is not that of the certificate in {certificate}"
+            raise ConfigError(f"{told} (cert_file). Give the files of one pair.") from error
+        raise ConfigError(
+            f"{certificate} (cert_file) and the key in {keeper} cannot be used: {error}. "
+            "Give a certificate and its key as PEM files."
+        ) from error
+
+
+def _find_in_pem(named: str, path: str, what: str) -> None:
+    from strop.errors import ConfigError
+
+    try:
+        is_there = f"{what.upper()}-----".encode() in Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{named} cannot be read: {error}. Name a PEM file.") from error
+    if not is_there:
+        raise ConfigError(f"{named} holds no {what}. Give a PEM file that does.")

@@ -11,6 +11,7 @@ import h11
 from strop.errors import ModelError, ModelReplyError, ModelRequestError
 from strop.models.http.exchange import PAUSE_BYTES, ConnectionLostError, Exchange
 from strop.models.http.message import Request
+from strop.models.http.tls import CLIENT_HINT, client_refusal
 
 HEADER_BYTES = 64 * 1024
 """Longest status line and headers that are taken."""
@@ -150,11 +151,17 @@ class Connection(asyncio.Protocol):
             # A body without a length ends with its connection; h11 knows whether this one may.
             self._h11.receive_data(b"")
             self._dispatch(exchange)
+        refusal = client_refusal(error, exchange.where)
+        if refusal is not None:
+            exchange.on_error(refusal)
+            return
         self._fail(exchange, "closed the connection" if error is None else f"broke off ({error})")
 
     def _fail(self, exchange: Exchange, what: str) -> None:
         when = "in the middle of its reply" if self._has_received else "before it replied"
-        lost = ConnectionLostError(f"{exchange.where} {what} {when}")
+        is_mute = not self._has_received and self.transport.get_extra_info("sslcontext") is not None
+        hint = CLIENT_HINT if is_mute else ""
+        lost = ConnectionLostError(f"{exchange.where} {what} {when}{hint}")
         lost.is_untouched = not self._has_received
         exchange.on_error(lost)
 

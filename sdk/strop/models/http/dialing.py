@@ -19,12 +19,16 @@ from strop.errors import (
 from strop.models.http.connection import Connection
 from strop.models.http.message import Url
 from strop.models.http.proxy import Proxy
+from strop.models.http.tls import CLIENT_HINT, client_refusal
 
 OPENING_COUNT = 64
 """Connections that are being opened at one time; more would overrun a server's listen queue."""
 
 NAMES_S = 30.0
 """How long the addresses of a name are kept."""
+
+_CUTS = (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError)
+"""How a server that hangs up in the middle of a handshake looks."""
 
 OnLost = Callable[[Connection], None]
 
@@ -61,7 +65,7 @@ class Dialer:
         Raises:
             ModelUnavailableError: Nobody answers there, or not in time.
             ModelRequestError: The host's certificate is not trusted.
-            ModelAuthError: The proxy wants a password.
+            ModelAuthError: The proxy wants a password, or the host another client certificate.
         """
         async with self._opening:
             try:
@@ -77,10 +81,14 @@ class Dialer:
                     " name its authority in SSL_CERT_FILE"
                 ) from error
             except OSError as error:
+                refusal = client_refusal(error, url.origin)
+                if refusal is not None:
+                    raise refusal from error
                 via = f" through the proxy {proxy.url.origin}" if proxy else ""
+                is_cut = url.scheme == "https" and isinstance(error, _CUTS)
                 raise ModelUnavailableError(
-                    f"{url.origin} cannot be reached{via} ({error}):"
-                    " start the endpoint, or correct its address"
+                    f"{url.origin} cannot be reached{via} ({str(error) or 'it hung up'}):"
+                    f" start the endpoint, or correct its address{CLIENT_HINT if is_cut else ''}"
                 ) from error
 
     async def _connect(self, url: Url, proxy: Proxy | None, on_lost: OnLost) -> Connection:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TypeAlias
 
 Reader: TypeAlias = asyncio.StreamReader
@@ -107,3 +109,44 @@ async def _pump(source: Reader, target: Writer) -> None:
             target.write(piece)
             await target.drain()
     target.close()
+
+
+@contextlib.contextmanager
+def telling_why(tls: ssl.SSLContext, answer: bytes) -> Iterator[int]:
+    """The port of a server whose TLS alerts arrive; those of asyncio hang up and tell nothing."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    is_over = threading.Event()
+
+    def serve() -> None:
+        while True:
+            raw, _ = listener.accept()
+            if is_over.is_set():
+                raw.close()
+                return
+            with tls.wrap_socket(raw, True, do_handshake_on_connect=False) as connection:
+                _greet(connection, answer)
+
+    server = threading.Thread(target=serve)
+    server.start()
+    port: int = listener.getsockname()[1]
+    try:
+        yield port
+    finally:
+        is_over.set()
+        socket.create_connection(("127.0.0.1", port)).close()
+        server.join()
+        listener.close()
+
+
+def _greet(connection: ssl.SSLSocket, answer: bytes) -> None:
+    with contextlib.suppress(OSError):
+        try:
+            connection.do_handshake()
+        except ssl.SSLError:
+            # A reset, which unread bytes would cause, could overtake the alert.
+            connection.shutdown(socket.SHUT_WR)
+        else:
+            connection.recv(65536)
+            connection.sendall(answer)
+        while connection.recv(65536):
+            pass
