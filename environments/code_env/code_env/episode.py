@@ -24,7 +24,8 @@ class Coding(SandboxEpisode):
         await super().setup()
         reference: Any = self.task.reference
         self.cases = reference["cases"]
-        self.outcome.update(passed=0, cases=len(self.cases), verdict="no answer")
+        self.told = {i for i, case in enumerate(self.cases) if self._is_shown(case)}
+        self.outcome.update(passed=0, cases=len(self.cases), untold=0, verdict="no answer")
 
     async def respond(self, completion: Completion) -> str | End:
         """Judge an answer; tell the case that it fails, if that is one of the first half."""
@@ -33,9 +34,14 @@ class Coding(SandboxEpisode):
             failed, verdict = [*range(len(self.cases))], Verdict("error", "It has no fenced block.")
         else:
             failed, verdict = await judge(self.backend, self.task, code)
-        self.outcome.update(passed=len(self.cases) - len(failed), verdict=verdict.status)
+        passed = {*range(len(self.cases))} - {*failed}
+        self.outcome.update(passed=len(passed), verdict=verdict.status)
+        self.outcome.update(
+            untold=len(self.cases) - len(self.told), untold_passed=len(passed - self.told)
+        )
         if self.turn_count == self.turns or not failed or 2 * failed[0] >= len(self.cases):
             return End()
+        self.told.add(failed[0])
         case = self.cases[failed[0]]
         if isinstance(case, list):
             case = "Input:\n{}\nExpected output:\n{}".format(
@@ -46,15 +52,22 @@ class Coding(SandboxEpisode):
             f"This case fails:\n\n{case[: 2 * _SHOWN_CHARS]}\n\nGive the whole program again."
         )
 
+    def _is_shown(self, case: str | list[str]) -> bool:
+        """Whether the prompt holds all of a case, each text on lines of its own."""
+        lines = "".join(f"\n{message.text}\n" for message in self.task.prompt)
+        texts = [case] if isinstance(case, str) else case
+        return all(f"\n{text.strip()}\n" in lines for text in texts)
+
 
 @reward(range=(0, 1), inline=True)
 def solved(trajectory: Trajectory) -> float:
     """Whether the last answer passes every case."""
-    return float(share(trajectory) == 1.0)
+    return float(trajectory.outcome["passed"] == trajectory.outcome["cases"])
 
 
 @reward(range=(0, 1), inline=True)
 def share(trajectory: Trajectory) -> float:
-    """Which share of the cases the last answer passes."""
+    """Which share the last answer passes: of all cases or, if less, of those it was not told."""
     outcome: Any = trajectory.outcome
-    return float(outcome["passed"] / outcome["cases"])
+    untold = outcome["untold_passed"] / outcome["untold"] if outcome["untold"] else 1.0
+    return min(float(outcome["passed"] / outcome["cases"]), untold)

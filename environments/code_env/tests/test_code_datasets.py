@@ -94,8 +94,9 @@ async def test_mbpp_has_the_parts_of_its_paper_and_shows_one_test(
     assert "assert add(1, 2) == 3" in task.prompt[0].text
     assert "add(5, 5)" not in task.prompt[0].text
     assert (await play(task, "def add(a, b): return a + b")).reward == 1.0
-    quarter = await play(task, "def add(a, b): return 3", grading="fraction")
-    assert quarter.reward == 0.25
+    shown = await play(task, "def add(a, b): return 3", grading="fraction")
+    quarter = await play(task, "def add(a, b): return 10", grading="fraction")
+    assert (shown.reward, quarter.reward) == (0.0, 0.25)
 
 
 @pytest.mark.parametrize(

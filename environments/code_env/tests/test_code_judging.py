@@ -1,5 +1,7 @@
 """Answers get what they deserve: by all cases or their share, in one turn or several."""
 
+from dataclasses import replace
+
 import pytest
 from coding_tasks import ADD, CASES, DOUBLE, FUNCTION, PROGRAM, answer
 from conftest import Play
@@ -87,6 +89,34 @@ async def test_repair_turns_show_the_case_that_fails(play: Play) -> None:
 async def test_the_last_answer_counts_even_if_an_earlier_one_was_better(play: Play) -> None:
     trajectory = await play(PROGRAM, "print(3)", "print(0)", grading="fraction")
     assert trajectory.reward == 0.0
+
+
+SHOWN = replace(PROGRAM, prompt="Print the sum.\n\nInput:\n1 2\n\nOutput:\n3\n")
+"""With its first case in the prompt."""
+TABLE = "import sys\nprint({!r}.get(sys.stdin.read()))"
+
+
+@pytest.mark.parametrize(
+    ("codes", "reward"),
+    [
+        ((ADD,), 1.0),
+        ((HALF,), 1 / 3),
+        ((TABLE.format(dict(map(tuple, CASES[:1]))),), 0.0),
+        # What was told by then counts no more than what the prompt shows.
+        (("print(0)", TABLE.format(dict(map(tuple, CASES[:1])))), 0.0),
+        (("print(3)", TABLE.format(dict(map(tuple, CASES[:2])))), 0.0),
+        (("print(3)", HALF), 0.0),
+        (("print(3)", ADD), 1.0),
+        # Whoever leaves as it is what was told gains nothing by having been told.
+        (("print(3)", f"{ADD} if 0 else print(0)"), 0.0),
+        (("a = input()\nprint(0 if a == '5 6' else sum(map(int, a.split())))",) * 2, 0.75),
+    ],
+)
+async def test_the_share_is_of_what_was_not_told_if_that_is_less(
+    play: Play, codes: tuple[str, ...], reward: float
+) -> None:
+    trajectory = await play(SHOWN, *codes, grading="fraction")
+    assert trajectory.reward == pytest.approx(reward)
 
 
 async def test_the_second_half_of_the_cases_is_never_shown(play: Play) -> None:
