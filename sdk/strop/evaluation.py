@@ -12,6 +12,7 @@ from pathlib import Path
 from strop.attempt import Attempt
 from strop.environment import Environment
 from strop.errors import TrajectoryFileError
+from strop.models.outcome import USUAL, outcome_of
 from strop.runner import Finished, RunPlan, run
 from strop.trajectory import Trajectory
 from strop.trajectory_file import TrajectoryReader, TrajectoryWriter
@@ -60,6 +61,9 @@ class Report:
     """By source, such as ``judge:helpful``; together they are `outside_usage`."""
     environments: dict[str, Report] = field(default_factory=dict)
     """By full name, where a run mixes several."""
+    odd_replies: dict[str, int] = field(default_factory=dict)
+    """How many completions, of any seat, are neither answer nor tool calls: ``truncated``,
+    ``filtered``, ``reasoning_only`` or ``empty``, as `strop.models.outcome.outcome_of` says."""
 
     def to_json(self) -> dict[str, JSON]:
         """The report as JSON; keys of `pass_at` become strings."""
@@ -135,6 +139,7 @@ class Tally:
         self._passes: dict[int, _Mean] = {}
         self._failures: Counter[str] = Counter()
         self._causes: Counter[str] = Counter()
+        self._odd_replies: Counter[str] = Counter()
         self._name: str | None = None
         self._parts: dict[str, Tally] = {}
 
@@ -150,6 +155,7 @@ class Tally:
         self._truncated_count += trajectory.is_truncated
         add_seat_usage(self._seat_usage, trajectory)
         add_source_usage(self._source_usage, trajectory)
+        self._count_odd_replies(trajectory)
         if trajectory.failure is not None:
             self._failures[trajectory.failure.type] += 1
             self._count_cause(trajectory.failure.message)
@@ -187,7 +193,13 @@ class Tally:
             seat_usage=dict(self._seat_usage),
             source_usage=dict(self._source_usage),
             environments={name: part.report() for name, part in self._parts.items()},
+            odd_replies=dict(self._odd_replies),
         )
+
+    def _count_odd_replies(self, trajectory: Trajectory) -> None:
+        for segment in trajectory.segments:
+            if segment.kind == "completion" and (outcome := outcome_of(segment)) not in USUAL:
+                self._odd_replies[outcome] += 1
 
     def _count_cause(self, message: str) -> None:
         cause = message[:_CAUSE_CHARS]

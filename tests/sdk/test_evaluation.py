@@ -13,9 +13,14 @@ from strop import Attempt, RunPlan, ScriptedModel, evaluate, read_trajectories, 
 from strop.errors import TrajectoryFileError
 from strop.evaluation import TRAJECTORIES_NAME, Tally, pass_at_k
 from strop.trajectory import Failure, OutsideReply, RewardValue, Seat, Trajectory
-from strop.types import Usage
+from strop.types import EnvironmentIdentity, Usage
 from tests.sdk.test_runner import ANSWER
-from tests.sdk.trajectories import a_single_turn_environment, a_trajectory
+from tests.sdk.trajectories import (
+    a_single_turn_environment,
+    a_trajectory,
+    prompt_segment,
+    sampled_segment,
+)
 
 
 def scored(key: str, reward: float | None, member: int = 0) -> Trajectory:
@@ -77,6 +82,23 @@ def test_tokens_of_judges_are_counted_apart() -> None:
     assert report.outside_usage == Usage(100, 14)
     assert report.source_usage == {"judge:polite": Usage(100, 14)}
     assert report.usage == Usage(9, 3, 3)
+
+
+def test_replies_that_are_no_answer_are_counted_by_kind_and_environment() -> None:
+    cut = replace(sampled_segment(0, 3), finish_reason="length")
+    empty = sampled_segment(0, text="\u2003")
+    other = Attempt(0, "ada/other", "train", "c")
+    trajectories = [
+        a_trajectory(prompt_segment(None, 1), cut, empty),
+        a_trajectory(prompt_segment(None, 1), empty, sampled_segment(0, 3)),
+        a_trajectory(attempt=other, environment=EnvironmentIdentity("other", "ada")),
+    ]
+
+    report = summarize(trajectories)
+
+    assert report.odd_replies == {"truncated": 1, "empty": 2}
+    assert report.environments["ada/maze"].odd_replies == report.odd_replies
+    assert report.environments["ada/other"].odd_replies == {}
 
 
 def test_nothing_scored_has_no_mean() -> None:

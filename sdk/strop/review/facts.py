@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TypeGuard
 
+from strop.models.outcome import USUAL, outcome_of
 from strop.review.escaping import shorten
-from strop.trajectory import Trajectory
+from strop.trajectory import Segment, Trajectory
 from strop.types import Sampling
 
 _LINE_CHARS = 400
@@ -25,6 +26,12 @@ def sampled_with(sampling: Sampling | None) -> str:
     ]
     told = (f"{name} {value}" for name, value in facts if value is not None)
     return shorten(", ".join(told), _LINE_CHARS)
+
+
+def odd_outcome(segment: Segment) -> str:
+    """Of a completion, what kind of reply it is; empty where that is nothing to be told."""
+    outcome = outcome_of(segment)
+    return "" if outcome in USUAL else outcome
 
 
 def advantage_of(trajectory: Trajectory) -> float | None:

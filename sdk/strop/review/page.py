@@ -197,6 +197,7 @@ def _figures(report: Report) -> str:
         ("tasks", f"{report.task_count:,}"),
         ("failures", f"{sum(report.failures.values()):,}"),
         ("truncated", f"{report.truncated_count:,}"),
+        *[(f"{kind} replies", f"{count:,}") for kind, count in report.odd_replies.items()],
         ("completion tokens", f"{usage.completion_tokens:,}"),
         *[(name, f"{value:.4g}") for name, value in report.metrics.items()],
     ]

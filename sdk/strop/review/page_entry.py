@@ -9,7 +9,7 @@ from base64 import b64encode
 from typing import Any
 
 from strop.review.escaping import how_it_ended, shorten, visible, visible_line
-from strop.review.facts import sampled_with, turn_facts
+from strop.review.facts import odd_outcome, sampled_with, turn_facts
 from strop.trajectory import Segment, Trajectory
 from strop.types import JSON, Message, Part
 
@@ -125,7 +125,8 @@ def _segment(segment: Segment) -> dict[str, JSON]:
         "messages": [_message(message) for message in segment.messages],
     }
     if segment.kind == "completion":
-        facts = [segment.model, segment.finish_reason or "", f"{segment.latency_s:.3g} s"]
+        finish, outcome = segment.finish_reason or "", odd_outcome(segment)
+        facts = [segment.model, finish, outcome, f"{segment.latency_s:.3g} s"]
         facts.append(sampled_with(segment.sampling))
         document["sampling"] = visible_line(" · ".join(fact for fact in facts if fact))
         for name, numbers in (("ids", segment.token_ids), ("logprobs", segment.logprobs)):

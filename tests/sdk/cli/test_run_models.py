@@ -14,6 +14,7 @@ import trustme
 from strop.trajectory_file import read_trajectories
 from tests.model_server import Fault, ModelServer
 from tests.sdk.cli.command import Finished, strop
+from tests.sdk.models.chat_documents import said
 from tests.sdk.models.http.peers import ProxyServer, listening
 
 pytestmark = pytest.mark.usefixtures("site")
@@ -84,6 +85,36 @@ async def test_tries_are_counted_and_a_limit_ends_a_call(server: ModelServer) ->
     assert failed.document["failures"] == {"ModelUnavailableError": 1}
     assert late.document["failures"] == {"ModelUnavailableError": 1}
     assert [call.headers["x-strop-try"] for call in server.calls] == ["0", "1", "2", "0", "1", "0"]
+
+
+async def test_replies_that_are_no_answer_are_told_by_kind(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    counted = {"usage": {"prompt_tokens": 3, "completion_tokens": 1}}
+    replies = {
+        "truncated": said("ab", "length"),
+        "filtered": said(None, "content_filter"),
+        "reasoning_only": said(None, reasoning_content="hmm"),
+        "empty": said(" \n") | counted,
+    }
+    server.faults.extend(Fault(body=each) for each in [*replies.values(), said(None) | counted])
+    out = tmp_path / "out"
+    command = ("eval", "run", "first-env", *at(server, "-n", "6", "--concurrency", "1"))
+    ended = await asyncio.to_thread(lambda: strop(*command, "--out", out))
+    viewed = strop("eval", "view", out)
+    attempt = strop("eval", "view", out, "--task", "2", "--member", "0")
+    strop("eval", "view", out, "--html", tmp_path / "page.html")
+
+    odd = {"truncated": 1, "filtered": 1, "reasoning_only": 1, "empty": 2}
+    report = json.loads((out / "report.json").read_text())["report"]
+    assert report["odd_replies"] == odd, ended.stderr
+    assert report["failures"] == {}
+    for text in (ended.stdout, viewed.stdout):
+        told = dict(line.rsplit(maxsplit=1) for line in text.splitlines() if " replies " in line)
+        assert told == {f"{kind} replies": str(count) for kind, count in odd.items()}
+    assert " · stop · reasoning_only · " in attempt.stdout
+    page = (tmp_path / "page.html").read_text()
+    assert "<dt>empty replies</dt><dd>2</dd>" in page
 
 
 async def test_a_proxy_and_an_authority_lead_to_a_server_that_has_no_address_here(

@@ -14,12 +14,13 @@ import pytest
 
 from strop import Attempt, Message, Part
 from strop.review.page import write_page
+from strop.review.page_entry import PageEntry
 from strop.review.vocabulary import Vocabulary
 from strop.stamp_file import StampWriter
 from strop.trajectory import Seat, Segment, TurnValues
 from strop.trajectory_file import TrajectoryWriter
 from tests.sdk.cli.command import strop
-from tests.sdk.trajectories import a_trajectory, sampled_segment
+from tests.sdk.trajectories import a_trajectory, prompt_segment, sampled_segment
 from tests.sdk.trajectory_tools.browser import CHROMIUM, Browser, open_browser
 from tests.sdk.trajectory_tools.hostile import HOSTILE, MARKUP, hostile_trajectory
 from tests.sdk.trajectory_tools.runs import a_run, attempt_at
@@ -406,6 +407,17 @@ def test_figures_are_there_without_scripts(tmp_path: Path) -> None:
 
     assert "<dt>mean reward</dt><dd>0.5258 ± 0.031</dd>" in text
     assert "<noscript>" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("", "tiny · stop · empty · 0.25 s"), ("42", "tiny · stop · 0.25 s")]
+)
+def test_a_reply_that_is_no_answer_is_named_at_its_turn(text: str, shown: str) -> None:
+    entry = PageEntry(a_trajectory(prompt_segment(None, 1), sampled_segment(0, 2, text=text)))
+
+    document: Any = entry.document()
+
+    assert document["segments"][1]["sampling"].startswith(shown)
 
 
 def test_the_same_files_give_the_same_page(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from rich.text import Text
 from strop.cli.viewing.overview import number
 from strop.cli.viewing.sampled import sampled_part
 from strop.review.escaping import how_it_ended, shorten, visible, visible_line
-from strop.review.facts import sampled_with, turn_facts
+from strop.review.facts import odd_outcome, sampled_with, turn_facts
 from strop.review.vocabulary import Vocabulary
 from strop.trajectory import Failure, Segment, Trajectory
 from strop.types import Message, Part, ToolCall
@@ -164,7 +164,8 @@ def _call(call: ToolCall, detail: Detail) -> Text:
 
 
 def _sampling(segment: Segment, detail: Detail) -> Iterator[RenderableType]:
-    facts = [segment.model, segment.finish_reason or "", f"{segment.latency_s:.3g} s"]
+    finish, outcome = segment.finish_reason or "", odd_outcome(segment)
+    facts = [segment.model, finish, outcome, f"{segment.latency_s:.3g} s"]
     if segment.usage is not None:
         facts.append(f"{segment.usage.completion_tokens} tokens")
     facts.append(sampled_with(segment.sampling))

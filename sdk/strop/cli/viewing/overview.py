@@ -62,6 +62,7 @@ def _figures(report: Report) -> Table:
         ("turns", f"{number(report.mean_turns)} on average"),
         ("tokens", f"{usage.prompt_tokens:,} prompt, {usage.completion_tokens:,} completion"),
         ("truncated", str(report.truncated_count)),
+        *[(f"{kind} replies", str(count)) for kind, count in report.odd_replies.items()],
     ]
     if len(report.environments) > 1:
         rows += [
