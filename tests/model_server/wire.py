@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import struct
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -21,6 +22,8 @@ class Call:
     path: str
     headers: dict[str, str]
     body: bytes
+    at_s: float = field(default_factory=time.monotonic)
+    """When its head arrived; the clock is the machine's, so that other processes' times compare."""
 
     @property
     def document(self) -> dict[str, Any]:

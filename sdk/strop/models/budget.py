@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from strop.limits import used_tokens
+from strop.models.retry import retries_in_turn
 from strop.stopwatch import in_queue
 from strop.types import Completion, Message, Model, Sampling, ToolSpec
 
@@ -31,8 +32,9 @@ class _Bucket:
 class PacedModel:
     """Another model behind limits of requests and tokens a second.
 
-    Requests wait in the order in which they came. Tokens are known after a completion, estimated
-    where the endpoint tells no usage, and charged to the requests that follow.
+    Requests wait in the order in which they came, a client's further tries among them. Tokens are
+    known after a completion, estimated where the endpoint tells no usage, and charged to the
+    requests that follow.
     """
 
     def __init__(
@@ -62,16 +64,20 @@ class PacedModel:
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], sampling: Sampling
     ) -> Completion:
         """Wait for a turn, then sample."""
+        await self._wait_for_turn()
+        with retries_in_turn(self._wait_for_turn):
+            completion = await self._model.complete(messages, tools, sampling)
+        if self._tokens is not None:
+            self._tokens.take(used_tokens(messages, completion))
+        return completion
+
+    async def _wait_for_turn(self) -> None:
         wait_s = 0.0 if self._requests is None else self._requests.take(1)
         if self._tokens is not None:
             wait_s = max(wait_s, self._tokens.take(0))
         if wait_s:
             with in_queue():
                 await asyncio.sleep(wait_s)
-        completion = await self._model.complete(messages, tools, sampling)
-        if self._tokens is not None:
-            self._tokens.take(used_tokens(messages, completion))
-        return completion
 
     async def close(self) -> None:
         """Close the model."""

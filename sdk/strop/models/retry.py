@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -35,7 +37,7 @@ class RetryPolicy:
     longest_s: float = 30.0
     """Longest wait by backoff. What the endpoint asks for with ``Retry-After`` may be longer."""
     total_s: float = 900.0
-    """No try begins later than this after the first."""
+    """No try begins later than this after the first, but for its turn at a paced model."""
 
     def wait_s(self, tried_count: int, retry_after_s: float | None) -> float:
         """How long to wait after `tried_count` tries."""
@@ -47,6 +49,20 @@ class RetryPolicy:
 
 NO_RETRIES = RetryPolicy(try_count=1)
 """Every fault is reported at once."""
+
+
+_TURN: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("strop_turn", default=None)
+"""What every further try of a call waits for."""
+
+
+@contextmanager
+def retries_in_turn(wait_for_turn: Callable[[], Awaitable[None]]) -> Iterator[None]:
+    """Calls that begin in the body run `wait_for_turn` before every try but their first."""
+    token = _TURN.set(wait_for_turn)
+    try:
+        yield
+    finally:
+        _TURN.reset(token)
 
 
 async def call_with_retries(call: Callable[[int], Awaitable[T]], policy: RetryPolicy) -> T:
@@ -71,3 +87,6 @@ async def call_with_retries(call: Callable[[int], Awaitable[T]], policy: RetryPo
                     error.add_note(f"given up after {tried_count} tries")
                 raise
         await asyncio.sleep(wait_s)
+        wait_for_turn = _TURN.get()
+        if wait_for_turn is not None:
+            await wait_for_turn()
