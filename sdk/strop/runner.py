@@ -11,8 +11,9 @@ from itertools import islice
 from strop.attempt import Attempt
 from strop.descriptors import allow_open_files
 from strop.environment import Environment
-from strop.errors import ModelAuthError, RunStoppedError, SettingsError
+from strop.errors import ModelAuthError, RunStoppedError, SettingsError, UnwritableError
 from strop.limits import spent_tokens
+from strop.salvage import failed_copy
 from strop.task import Task
 from strop.trajectory import Trajectory
 from strop.types import Sampling, Seats
@@ -148,7 +149,8 @@ async def run(
         environment: An open one: the caller stands inside its ``async with``.
         model: One model, or one for each seat.
         plan: What to run.
-        on_trajectory: Called on the event loop with each trajectory as it ends.
+        on_trajectory: Called on the event loop with each trajectory as it ends. Where it raises
+            `UnwritableError`, it is called again with a failed copy that can be written.
         finished: What an earlier run made, when one is resumed.
         waiting: Keeps members until their group is compared; None loses them with the run.
 
@@ -218,7 +220,7 @@ class _Work:
             if self._environment.has_group_rewards:
                 _check_access(trajectory)
                 if self.waiting is not None:
-                    self.waiting.keep(trajectory)
+                    trajectory = _kept(trajectory, self.waiting.keep)
                 await self._compare(trajectory, task)
             else:
                 self._hand_over(trajectory)
@@ -257,8 +259,17 @@ class _Work:
 
     def _hand_over(self, trajectory: Trajectory) -> None:
         _check_access(trajectory)
-        self._on_trajectory(trajectory)
-        self._budget.charge(trajectory)
+        self._budget.charge(_kept(trajectory, self._on_trajectory))
+
+
+def _kept(trajectory: Trajectory, keep: Callable[[Trajectory], None]) -> Trajectory:
+    """What was kept of an attempt: a failed copy where it holds what is no JSON."""
+    try:
+        keep(trajectory)
+    except UnwritableError as error:
+        trajectory = failed_copy(trajectory, error)
+        keep(trajectory)
+    return trajectory
 
 
 def _check_access(trajectory: Trajectory) -> None:

@@ -59,18 +59,21 @@ def encode_line(
     except (TypeError, UnwritableError) as error:
         raise UnwritableError(
             f"The attempt at task {trajectory.task.key!r} cannot be written: "
-            f"its `{_unwritable_place(value)}` is no JSON. {error}"
+            f"its `{_unwritable_place(value).removeprefix('.')}` is no JSON. {error}"
         ) from error
 
 
-def _unwritable_place(value: dict[str, Any], depth: int = 3) -> str:
-    for name, part in value.items():
+def _unwritable_place(value: Any, depth: int = 8) -> str:
+    steps: list[tuple[str, Any]] = []
+    if isinstance(value, dict):
+        steps = [(f".{name}", part) for name, part in value.items()]
+    elif isinstance(value, list | tuple):
+        steps = [(f"[{index}]", part) for index, part in enumerate(value)]
+    for step, part in steps if depth else ():
         try:
             _encode(part)
         except (TypeError, ValueError, RecursionError):
-            is_deeper = depth > 1 and isinstance(part, dict)
-            below = _unwritable_place(part, depth - 1) if is_deeper else ""
-            return f"{name}.{below}" if below else str(name)
+            return step + _unwritable_place(part, depth - 1)
     return ""
 
 

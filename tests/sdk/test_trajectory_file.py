@@ -97,7 +97,7 @@ def test_what_is_no_trajectory_is_refused(line: bytes) -> None:
 @pytest.mark.parametrize(
     ("task", "place"),
     [
-        (Task("k1", "x", metadata={"when": {"day": date(2026, 1, 1)}}), "task.metadata.when"),  # type: ignore[dict-item]
+        (Task("k1", "x", metadata={"when": {"day": date(2026, 1, 1)}}), "task.metadata.when.day"),  # type: ignore[dict-item]
         (Task("k1", "x", reference={1, 2}), "task.reference"),  # type: ignore[arg-type]
         (Task("k1", "x", reference=10**5000), "task.reference"),
         (Task("k1", "x", reference=json.loads("[" * 900 + "]" * 900)), None),
