@@ -17,8 +17,10 @@ from strop import (
     reward,
     tool,
 )
+from strop.cli.run_models import open_models
 from strop.mixture import Mixture
 from strop.models.scripted import call
+from strop.run_file import RunFile
 from strop.testing import check_environment, scripted_policy
 from strop.testing.policies import CONSTANT_REPLY
 from strop.types import Model
@@ -115,6 +117,24 @@ async def test_an_oracle_named_for_each_seat_is_still_one_script() -> None:
     trajectory = await environment.rollout(TASKS[0], {"clerk": model, "guest": model})
 
     assert trajectory.reward == 1.0
+
+
+@pytest.mark.parametrize("seats", [("guest",), ("clerk", "guest")])
+async def test_a_run_that_names_the_oracle_for_seats_has_one_script(seats: tuple[str, ...]) -> None:
+    environment = an_environment()
+    run = RunFile.parse(
+        {
+            "environments": [{"ref": "booking-env"}],
+            "model": {"name": "scripted:oracle"},
+            "seats": {seat: {"name": "oracle"} for seat in seats},
+        }
+    )
+    models = open_models(run, environment)
+    by_seat = {seat: models.get(seat, models[""]) for seat in environment.seats}
+
+    trajectories = [await environment.rollout(task, by_seat) for task in TASKS]
+
+    assert [trajectory.reward for trajectory in trajectories] == [1.0, 1.0]
 
 
 async def test_beside_another_model_a_script_holds_what_the_oracles_seat_says() -> None:

@@ -26,10 +26,17 @@ def open_models(run: "RunFile", environment: "Environment") -> "dict[str, Model]
         ConfigError: A seat is none of the environment's, nothing says where a model is, or a file
             or variable is missing.
     """
+    from strop.testing.policies import TaskModel
+
     _check_seats(run, environment)
-    models = {"": open_model(run.model, environment)}
-    for seat, choice in run.seats.items():
-        models[seat] = open_model(choice, environment)
+    models: dict[str, Model] = {}
+    scripts: dict[str, Model] = {}
+    for seat, choice in {"": run.model, **run.seats}.items():
+        model = open_model(choice, environment)
+        if isinstance(model, TaskModel):
+            # One script for all seats that it plays: its replies stand by turns.
+            model = scripts.setdefault(model.name, model)
+        models[seat] = model
     return models
 
 
