@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import random
+from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count, islice
 from typing import Any, Self, overload
 
 from strop.attempt import derive_seed
 from strop.canonical import json_digest
+from strop.errors import SettingsError
 from strop.message_json import message_from_json, message_to_json
 from strop.types import JSON, Message
 
 _MAX_INDEX_DIGITS = 20
 """Of a generated task's key: more than anybody counts to."""
+
+_BUCKET_COUNT = 4096
 
 MakeTask = Callable[[int, random.Random], "Task"]
 
@@ -118,16 +124,43 @@ class TaskSet:
     def draws(self, start: int = 0) -> Iterator[tuple[Task, int]]:
         """Each task in order, and how often it was drawn before in this pass, from 0.
 
+        Keys are remembered by 8 bytes each, but not those of generated tasks, which are their
+        indexes and so unique.
+
         Args:
             start: Draws that are passed over; their tasks are not made where they need not be.
+
+        Raises:
+            SettingsError: While it is iterated: a key came before, and both tasks would be one
+                attempt.
         """
         draws = getattr(self.source, "draws", None)
         if draws is not None:
             return islice(draws(), start, None)
-        if isinstance(self.source, _Generated | Sequence):
+        if isinstance(self.source, _Generated):
             indexes = count(start) if self.is_infinite else range(start, len(self))
             return ((self[index], 0) for index in indexes)
-        return ((task, 0) for task in islice(self, start, None))
+        return ((task, 0) for task in self._distinct(start))
+
+    def _distinct(self, start: int) -> Iterator[Task]:
+        tasks: Iterable[Task] = islice(self, start, None)
+        if isinstance(self.source, Sequence):
+            tasks = (self[index] for index in range(start, len(self)))
+        hashes: defaultdict[int, array[int]] = defaultdict(partial(array, "q"))
+        for index, task in enumerate(tasks, start):
+            known, own = hashes[hash(task.key) % _BUCKET_COUNT], hash(task.key)
+            if own in known:
+                self._check_single(task.key, start, index)
+            known.append(own)
+            yield task
+
+    def _check_single(self, key: str, start: int, end: int) -> None:
+        for index, task in enumerate(islice(self, start, end), start):
+            if task.key == key:
+                raise SettingsError(
+                    f"The tasks {index} and {end} of the split {self.split!r} have one key, "
+                    f"{key!r}: a run cannot tell their attempts apart. Give each task its own."
+                )
 
     def __iter__(self) -> Iterator[Task]:
         tasks = self.source() if callable(self.source) else self.source

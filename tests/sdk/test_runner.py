@@ -10,6 +10,7 @@ from strop import (
     Attempt,
     Completion,
     Environment,
+    Mixture,
     RunPlan,
     ScriptedModel,
     Task,
@@ -157,6 +158,18 @@ async def test_a_key_that_comes_again_is_a_new_visit() -> None:
 async def test_what_is_not_there_is_told(plan: RunPlan, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         await attempts_of(a_single_turn_environment(), plan)
+
+
+async def test_two_tasks_of_one_key_are_no_single_attempt() -> None:
+    tasks = [Task(key, "x", "x") for key in ("a", "b", "a")]
+    environment = Environment(tasks=tasks, rewards=[is_exact])
+
+    few = await attempts_of(environment, RunPlan(task_count=2))
+    for mixed in (environment, Mixture({"own": environment})):
+        with pytest.raises(SettingsError, match=r"tasks 0 and 2 of the split 'train'.*'a'"):
+            await attempts_of(mixed, RunPlan(task_count=3))
+
+    assert len(few) == 2
 
 
 async def test_an_infinite_split_needs_a_number() -> None:

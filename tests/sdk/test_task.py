@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strop import Message, Part, Task, TaskSet, ToolCall
-from strop.errors import UnwritableError
+from strop.errors import SettingsError, UnwritableError
 from strop.testing.policies import json_equal
 from strop.types import JSON
 
@@ -145,6 +145,39 @@ def test_a_lazy_set_loads_only_what_is_asked_for() -> None:
     assert tasks.get("4").key == "4"
     assert max(loaded) == 4
     assert [task.key for task in islice(tasks, 2)] == ["0", "1"]
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+@pytest.mark.parametrize("start", [0, 5])
+def test_a_key_that_comes_twice_is_refused_when_it_is_drawn(is_lazy: bool, start: int) -> None:
+    listed = [Task(str(n % 1_007), "x") for n in range(2_000)]
+    tasks = TaskSet((lambda: iter(listed)) if is_lazy else listed, split="eval")
+
+    draws = tasks.draws(start)
+
+    assert [task.key for task, _ in islice(draws, 1_007)] == [
+        str(n % 1_007) for n in range(start, start + 1_007)
+    ]
+    told = f"tasks {start} and {start + 1_007} of the split 'eval' have one key, '{start}'"
+    with pytest.raises(SettingsError, match=told):
+        next(draws)
+
+
+def test_keys_are_told_apart_where_their_hashes_are_not() -> None:
+    tasks = TaskSet([Task(_Colliding(text), "x") for text in "aba"])
+
+    draws = tasks.draws()
+
+    assert [task.key for task, _ in islice(draws, 2)] == ["a", "b"]
+    with pytest.raises(SettingsError, match="tasks 0 and 2"):
+        next(draws)
+
+
+class _Colliding(str):
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return 7
 
 
 @pytest.mark.parametrize("kind", ["list", "lazy", "generated", "infinite"])

@@ -165,6 +165,8 @@ class EnvironmentApp:
         query = request.query
         try:
             return await self._tasks.page(query["split"], int(query["start"]))
+        except StropError:
+            raise
         except (KeyError, ValueError) as error:
             raise _RefusedError(404, "KeyError", f"There is no such page of tasks: {error}.") from (
                 error

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from strop.environment import Environment
+from strop.errors import SettingsError
 from strop.task import Task
 from strop.types import JSON
 
@@ -35,6 +36,7 @@ class TaskPages:
 
         Raises:
             KeyError: There is no such split.
+            SettingsError: The task at `start` has the key of an earlier one.
         """
         async with self._lock:
             # Half-way the place would be lost, and the author's iterable broken.
@@ -60,10 +62,19 @@ class TaskPages:
         place, draws = self._places.pop(split, (0, None))
         if draws is None or place != start:
             draws = islice(self._environment.tasks[split].draws(), start, None)
-        drawn = list(islice(draws, PAGE_COUNT))
-        self._places[split] = start + len(drawn), draws
+        drawn: list[tuple[Task, int]] = []
+        is_broken = False
+        try:
+            drawn.extend(islice(draws, PAGE_COUNT))
+        except SettingsError:
+            # Those before are whole: whoever wants no more gets them, as in-process.
+            if not drawn:
+                raise
+            is_broken = True
+        else:
+            self._places[split] = start + len(drawn), draws
         return {
             "tasks": [task.to_json() for task, _ in drawn],
             "visits": [visit for _, visit in drawn],
-            "is_last": len(drawn) < PAGE_COUNT,
+            "is_last": len(drawn) < PAGE_COUNT and not is_broken,
         }

@@ -27,7 +27,7 @@ from strop import (
     reward,
     tool,
 )
-from strop.errors import ContextOverflowError
+from strop.errors import ContextOverflowError, SettingsError
 from strop.mixture import Mixture
 from strop.models.scripted import call
 from strop.runner import RunPlan, run
@@ -251,6 +251,22 @@ async def test_a_group_is_scored_and_compared_the_same() -> None:
     for one, other in zip(here, there, strict=True):
         same(one, other)
     assert [each.rewards["rank"].value for each in driven] == [0.0, 0.0]
+
+
+async def test_tasks_of_one_key_are_refused_from_afar_too() -> None:
+    keys = [*map(str, range(70)), "3"]
+
+    def make() -> Environment:
+        return Environment(tasks=[Task(key, "Once.") for key in keys], rewards=[short])
+
+    with serving(make()) as server:
+        async with server.connect() as remote:
+            for environment in (make(), remote):
+                draws = environment.tasks["train"].draws()
+                drawn = [task.key for task, _ in islice(draws, 70)]
+                with pytest.raises(SettingsError, match=r"tasks 3 and 70 of the split 'train'"):
+                    next(draws)
+                assert drawn == keys[:70]
 
 
 async def test_a_mixture_is_served_with_each_environments_own_rewards() -> None:
