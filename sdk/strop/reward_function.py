@@ -164,7 +164,9 @@ def reward(
 ) -> Reward | Callable[[RewardFunction], Reward]:
     """Make a reward function of ``f(trajectory) -> float``, `def` or `async def`.
 
-    It must be pure: it is run again on saved trajectories.
+    It must be pure: it is run again on saved trajectories. What it is handed is the record itself
+    and no copy, which every rollout would pay for: a function that sorts or empties a list of
+    `outcome` or of the task changes what is written. `strop env check` finds that (`pure`).
 
     Args:
         function: The function, when the decorator stands without arguments.

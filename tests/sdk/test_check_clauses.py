@@ -7,8 +7,20 @@ from typing import Any
 
 import pytest
 
-from strop import End, Environment, Episode, Task, Trajectory, group_reward, reward
+from strop import (
+    End,
+    Environment,
+    Episode,
+    Reward,
+    Task,
+    Trajectory,
+    group_reward,
+    reward,
+    turn_reward,
+)
+from strop.mixture import Mixture
 from strop.testing import CheckReport, check_environment, check_project
+from strop.testing.probes import probe_environment
 from strop.testing.worker import MOST_IMPORT_CPU_S, MOST_IMPORT_S
 
 TOOLS = """
@@ -102,6 +114,135 @@ def test_a_reward_that_hangs_on_the_process_is_named(tmp_path: Path) -> None:
     verdict, message = found(report, "deterministic")
     assert verdict == "failed"
     assert "first on task '0' of 'train' under the random policy" in message
+
+
+def test_an_oracle_that_fails_early_is_not_taken_for_chance(tmp_path: Path) -> None:
+    line = "float(trajectory.text == 'y' and trajectory.task.key == '1')"
+
+    report = checked(tmp_path, PLAIN.replace("LINE", line))
+
+    verdict, message = found(report, "oracle")
+    assert (verdict, "On task '0' of 'train' the oracle scores 0.0" in message) == ("failed", True)
+    for check in ("repeats", "deterministic"):
+        verdict, message = found(report, check)
+        assert verdict == "skipped", message
+        assert "but task '1' of 'train' under the oracle policy was not" in message
+
+
+async def test_chance_is_told_also_where_the_oracle_failed_before() -> None:
+    seen: list[int] = []
+
+    @reward(range=(0, 1), inline=True)
+    def odd(trajectory: Trajectory) -> float:
+        seen.append(1)
+        return len(seen) / 1e6
+
+    tasks = [Task(key, "x", "y") for key in ("0", "1")]
+    environment = Environment(tasks=tasks, rewards=[odd], oracle=_answer)
+    findings, _ = await probe_environment(environment, (0, 1), is_deterministic=True)
+    told = {finding.check: finding for finding in findings}
+
+    assert told["oracle"].verdict == told["repeats"].verdict == "failed"
+    assert "gives another result, first on task '0'" in told["repeats"].message
+
+
+async def test_members_that_share_a_reward_leave_all_to_be_compared() -> None:
+    @group_reward(range=(0, 1))
+    def shared(members: list[Trajectory]) -> list[float]:
+        return [0.5 * (member.text == "y") for member in members]
+
+    tasks = [Task(key, "x", "y") for key in ("0", "1")]
+    environment = Environment(tasks=tasks, rewards=[shared], oracle=_answer)
+    findings, _ = await probe_environment(environment, None, is_deterministic=True)
+    told = {finding.check: finding for finding in findings}
+
+    assert (told["oracle"].verdict, told["oracle"].reward) == ("warning", 0.5)
+    assert told["repeats"].verdict == "ok", told["repeats"]
+
+
+class Listing(Episode):
+    """Puts into its outcome what rewards may be tempted to change."""
+
+    async def setup(self) -> None:
+        self.outcome["seen"] = ["b", "a"]
+
+
+def _nothing(trajectory: Trajectory) -> float:
+    return 0.0
+
+
+def _sorts(trajectory: Trajectory) -> float:
+    seen: Any = trajectory.outcome["seen"]
+    seen.sort()
+    return 0.0
+
+
+def _empties(trajectory: Trajectory) -> float:
+    reference: Any = trajectory.task.reference
+    reference.clear()
+    return 0.0
+
+
+def _marks_and_raises(trajectory: Trajectory) -> float:
+    trajectory.outcome["scored"] = True
+    raise ValueError("no")
+
+
+async def _waits_and_marks(trajectory: Trajectory) -> float:
+    trajectory.outcome["scored"] = True
+    return 0.0
+
+
+def _marks_members(trajectories: list[Trajectory]) -> list[float]:
+    for each in trajectories:
+        each.outcome["compared"] = True
+    return [0.0 for _ in trajectories]
+
+
+@pytest.mark.parametrize(
+    ("made", "name"),
+    [
+        (reward(_sorts), "_sorts"),
+        (reward(_empties), "_empties"),
+        (reward(inline=True)(_marks_and_raises), "_marks_and_raises"),
+        (reward(_waits_and_marks), "_waits_and_marks"),
+        (group_reward(_marks_members), "_marks_members"),
+        (turn_reward(lambda trajectory: [_sorts(trajectory)]), "<lambda>"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_a_reward_that_changes_its_record_is_named(made: Reward, name: str) -> None:
+    tasks = [Task("0", "x", ["y"])]
+    environment = Environment(tasks=tasks, rewards=[made, reward(_nothing)], episode=Listing)
+    plain = environment.rubric
+
+    verdict, message = (await verdicts(environment))["pure"]
+
+    assert verdict == "failed"
+    assert f"On task '0' of 'train' the reward function `{name}` changes" in message
+    assert environment.rubric is plain
+
+
+async def test_a_reward_of_a_mixtures_part_that_changes_its_record_is_named() -> None:
+    tasks = [Task("0", "x", ["y"])]
+    part = Environment(tasks=tasks, rewards=[reward(_sorts)], episode=Listing)
+
+    verdict, message = (await verdicts(Mixture({"part": part})))["pure"]
+
+    assert verdict == "failed"
+    assert "the reward function `part:_sorts` changes" in message
+
+
+async def test_a_live_reward_may_still_add_to_the_outcome() -> None:
+    @reward(live=True, range=(0, 1))
+    def noted(trajectory: Trajectory, episode: Episode) -> float:
+        episode.outcome["noted"] = True
+        return 0.0
+
+    tasks = [Task("0", "x", ["y"])]
+    told = await verdicts(Environment(tasks=tasks, rewards=[noted], episode=Listing))
+
+    assert told["pure"] == ("ok", "Reward functions leave records as they are")
 
 
 @pytest.mark.slow

@@ -109,22 +109,25 @@ class Plays:
                 "No oracle is declared, so nothing shows that the maximum can be reached. "
                 "Give Environment(oracle=f), f(task) returning the right reply or replies.",
             )
-        rewards = []
+        rewards: list[float] = []
+        doubt: str | None = None
         for task in self.tasks:
             trajectory = await self._play("oracle", task)
             fault = self._fault("oracle", task, trajectory)
             reward = trajectory.reward
             if fault is None and (reward is None or reward < self.best):
                 fault = (
-                    f"{_on(task)} the oracle scores {reward}, not {self.best:g}. "
+                    f"{on_task(task)} the oracle scores {reward}, not {self.best:g}. "
                     "Mend the oracle, the reference or the reward."
                 )
                 if self.environment.has_group_rewards:
                     # Equal members may share what only the better one of two would get.
-                    return Finding("oracle", "warning", fault)
+                    doubt, fault = doubt or fault, None
             if fault is not None:
                 return failed("oracle", fault)
             rewards.append(reward or 0.0)
+        if doubt is not None:
+            return Finding("oracle", "warning", doubt, _mean(rewards))
         message = f"The oracle scores the maximum on {len(self.tasks)} tasks"
         return Finding("oracle", "ok", message, _mean(rewards))
 
@@ -187,8 +190,8 @@ class Plays:
             differing = " and ".join(name for name, left, right in pairs if left != right)
             return failed(
                 "group",
-                f"{_on(self.tasks[0])} two members of one group begin with different {differing}. "
-                "Take chance from `self.rng` only, which the group shares.",
+                f"{on_task(self.tasks[0])} two members of one group begin with different "
+                f"{differing}. Take chance from `self.rng` only, which the group shares.",
             )
         return Finding("group", "ok", "A group shares its seed and its beginning")
 
@@ -213,14 +216,14 @@ class Plays:
             trajectory = await play(self.environment, task, chosen)
         except (Exception, SystemExit) as error:
             told = f"{type(error).__name__}: {error}"
-            raise RuntimeError(f"{_on(task)}, for the {name} policy: {told}") from error
+            raise RuntimeError(f"{on_task(task)}, for the {name} policy: {told}") from error
         if model is None:
             self.digests[label_of(task, name)] = digest_of(trajectory)
         return trajectory
 
     def _fault(self, policy: str, task: Task, trajectory: Trajectory, how: str = "") -> str | None:
         """What is wrong with an attempt whatever it earned; None when nothing is."""
-        where = " ".join(part for part in (_on(task), f"the {policy} policy", how) if part)
+        where = " ".join(part for part in (on_task(task), f"the {policy} policy", how) if part)
         if (failure := trajectory.failure) is not None:
             advice = _ADVICE.get(failure.boundary, "")
             return f"{where} makes the attempt fail: {failure.message} {advice}".strip()
@@ -261,7 +264,8 @@ def failed(check: str, message: str) -> Finding:
     return Finding(check, "failed", message)
 
 
-def _on(task: Task) -> str:
+def on_task(task: Task) -> str:
+    """How a message about a task begins."""
     return f"On task {task.key[:80]!a} of {task.split!a}"
 
 

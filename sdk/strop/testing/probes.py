@@ -12,11 +12,13 @@ from strop.environment import Environment
 from strop.task import Task
 from strop.testing.plays import FLOOR, Plays, failed, limits, parts_of, samples, summed
 from strop.testing.policies import json_equal
+from strop.testing.purity import purity, watching
 from strop.testing.repeats import (
     REPEAT_COUNT,
     Fingerprint,
     fingerprint,
     first_difference,
+    not_compared,
     task_digests,
 )
 from strop.testing.report import Finding
@@ -53,6 +55,9 @@ async def probe_environment(
         again = await fingerprint(environment, REPEAT_COUNT)
         differing = first_difference(prints, again)
         if differing is None:
+            gap = not_compared(prints, again)
+            if gap is not None:
+                return Finding("repeats", "skipped", gap)
             return Finding("repeats", "ok", "The same seed twice gives the same")
         return failed(
             "repeats",
@@ -80,8 +85,10 @@ async def _probed(
     try:
         async with environment:
             plays = Plays(environment, played, reward_range, prints)
-            for name, probe in _probes(plays).items():
-                findings.append(await _guarded(name, probe))
+            with watching(environment) as rubrics:
+                for name, probe in _probes(plays).items():
+                    findings.append(await _guarded(name, probe))
+            findings.append(purity(rubrics))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary of author code
         message = f"Opening or closing the environment raised {_told(error)}. Mend it."
         findings.append(failed("setup", message))

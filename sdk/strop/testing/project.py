@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from strop.testing.repeats import first_difference
+from strop.testing.repeats import first_difference, not_compared
 from strop.testing.report import CheckReport, Finding
 from strop.testing.weight import weigh
 
@@ -96,6 +96,9 @@ def _determinism(first: dict[str, Any], request: dict[str, Any]) -> Finding:
         message = f"A second process cannot repeat it: {second['error'][:_TAIL_CHARS]}"
         return Finding(check, "failed", message)
     differing = first_difference(first["fingerprint"], second["fingerprint"])
+    gap = not_compared(first["fingerprint"], second["fingerprint"])
+    if differing is None and gap is not None:
+        return Finding(check, "skipped", gap)
     if differing is None:
         return Finding(check, "ok", "Two processes agree on tasks, observations and rewards")
     return Finding(

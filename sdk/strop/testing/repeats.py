@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from strop.canonical import json_digest
 from strop.environment import Environment
@@ -44,8 +44,30 @@ async def fingerprint(environment: Environment, count: int | None = None) -> Fin
 
 
 def first_difference(before: Mapping[str, str], after: Mapping[str, str]) -> str | None:
-    """What of `after` was another thing before; None when nothing was."""
-    return next((name for name in after if after[name] != before.get(name)), None)
+    """What of `after` was another thing before; None when nothing was.
+
+    What a policy did not play before, since its check stopped at a fault, is no difference.
+    """
+    unplayed = set(_unplayed(before, after))
+    return next(
+        (name for name in after if name not in unplayed and after[name] != before.get(name)), None
+    )
+
+
+def not_compared(before: Mapping[str, str], after: Mapping[str, str]) -> str | None:
+    """That, and why, not all of `after` was there to be compared with; None when all was."""
+    unplayed = next(_unplayed(before, after), None)
+    if unplayed is None:
+        return None
+    return (
+        f"Nothing differs as far as was played, but {unplayed} was not: the check of that policy "
+        "stopped before. Mend what it found, then check again."
+    )
+
+
+def _unplayed(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    # A task's own name ends with its split, in quotes.
+    return (name for name in after if name not in before and name.endswith(" policy"))
 
 
 def _digest_of(task: Task) -> str:
