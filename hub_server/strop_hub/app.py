@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
+from sqlalchemy.exc import DBAPIError
 
 from strop.errors import ConfigError
 from strop_hub import metrics
@@ -36,6 +37,7 @@ from strop_hub.publish.staging import sweep
 from strop_hub.registry import routes as registry
 from strop_hub.releases import move_routes as moves
 from strop_hub.releases import routes as releases
+from strop_hub.releases.deletion import finish_purges
 from strop_hub.settings import Settings
 from strop_hub.staging import routes as staging
 from strop_hub.web import routes as web
@@ -43,6 +45,8 @@ from strop_hub.web import rss
 
 if TYPE_CHECKING:
     from strop_hub.tracing import Tracing
+
+_FINISH_INTERVAL_S = 60.0
 
 logger = logging.getLogger(__name__)
 
@@ -132,14 +136,15 @@ def _lifespan(
         removed = await in_thread(hub.workers.blob, sweep, hub.settings.uploads)
         if removed:
             logger.warning("removed %d uploads that a crash had cut", removed)
-        flushing = asyncio.create_task(_flush_often(hub))
+        upkeep = [asyncio.create_task(_flush_often(hub)), asyncio.create_task(_finish_often(hub))]
         listener = ChangeListener(hub.database.engine, hub.database.tell_listeners)
         listener.start()
         yield
         await in_thread(hub.workers.database, listener.stop)
-        flushing.cancel()
-        with suppress(asyncio.CancelledError):
-            await flushing
+        for task in upkeep:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
         await in_thread(hub.workers.database, hub.close)
         if tracing is not None:
             await in_thread(hub.workers.blob, tracing.close)
@@ -154,3 +159,19 @@ async def _flush_often(hub: Hub) -> None:
             await in_thread(hub.workers.database, hub.flush)
         except HubError as error:
             logger.error("uses of tokens and downloads were not written: %s", error)
+
+
+async def _finish_often(hub: Hub) -> None:
+    """From the start on: this process, or another one of the hub, may have been killed."""
+    while True:
+        try:
+            for record in await in_thread(hub.workers.blob, finish_purges, hub):
+                logger.warning(
+                    "erased what %s/%s@%s left: its purge had been cut off",
+                    record.owner,
+                    record.name,
+                    record.version,
+                )
+        except (HubError, ConfigError, DBAPIError, OSError) as error:
+            logger.error("a purge that was cut off is not finished: %s", error)
+        await asyncio.sleep(_FINISH_INTERVAL_S)

@@ -65,7 +65,7 @@ def test_a_push_killed_at_a_step_can_be_repeated_at_once(
         assert check_whole(hub.settings) == 2
 
 
-def test_every_step_of_a_push_has_a_failpoint_of_its_own() -> None:
+def test_every_step_of_a_push_or_a_purge_has_a_failpoint_of_its_own() -> None:
     sources = Path(failpoints.__file__).parents[1].rglob("*.py")
     reached = [
         line.split('reach("')[1].split('")')[0]
@@ -74,4 +74,4 @@ def test_every_step_of_a_push_has_a_failpoint_of_its_own() -> None:
         if 'reach("' in line
     ]
 
-    assert sorted(reached) == sorted(failpoints.PUBLISH)
+    assert sorted(reached) == sorted(failpoints.PUBLISH + failpoints.PURGE)

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -24,11 +26,12 @@ from strop_hub.auth import caller_of
 from strop_hub.db import now
 from strop_hub.hub import Hub
 from strop_hub.models import Environment, File, Lease, Owner
-from strop_hub.publish import sdk
+from strop_hub.publish import failpoints, sdk
 from strop_hub.publish.record import Order
 from strop_hub.publish.service import publish_files
 from strop_hub.publish.validate import SOURCE, WHEEL, examine
 from strop_hub.releases import operator
+from strop_hub.releases.deletion import PURGE_LOG, read_purges
 from strop_hub.settings import Settings
 from strop_hub.storage import open_storage
 from strop_hub.upkeep.collect import CollectionHeldError, collect
@@ -38,6 +41,7 @@ from tests.factories import AnUpload, an_upload, sha256_of
 from tests.hub_server import backends
 from tests.hub_server.checking import check_whole, lose_blob
 from tests.hub_server.running_hub import run_hub
+from tests.hub_server.test_upkeep_commands import hub_command
 
 OWNER = "ada"
 
@@ -203,6 +207,40 @@ def test_pushes_and_collections_at_once_lose_nothing(filled: FilledHub) -> None:
 
     assert outcomes == [PushOutcome.PUBLISHED] * 8
     assert check_whole(filled.settings) == 10
+
+
+def test_a_purge_whose_command_was_killed_is_finished_once_by_all_that_collect(
+    filled: FilledHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, day_s = filled.settings.data, 24 * 3600
+    with monkeypatch.context() as patch, opened(filled.settings) as hub:
+        before = {blob.sha256 for blob in hub.storage.blobs()}
+        patch.setenv(failpoints.VARIABLE, failpoints.PURGE[0])
+        killed = hub_command(data, "purge", f"{OWNER}/maze@1.1", "--reason", "a key", "--yes")
+    assert killed.code == -signal.SIGKILL
+    with ExitStack() as stack:
+        hubs = [stack.enter_context(opened(filled.settings)) for _ in range(4)]
+        assert collect(hubs[0], grace_s=day_s, is_trial=True).kept_count > 0
+        assert ({blob.sha256 for blob in hubs[0].storage.blobs()}, read_purges(data)) == (
+            before,
+            [],
+        )
+        (difference,) = verify(hubs[0]).differences
+        assert difference.subject == f"{OWNER}/maze@1.1"
+        together = threading.Barrier(len(hubs))
+
+        def finish(hub: Hub) -> int:
+            together.wait()
+            # Neither grace nor the lease of what was just put keeps it.
+            return collect(hub, grace_s=day_s).removed_count
+
+        with ThreadPoolExecutor(len(hubs)) as pool:
+            assert set(pool.map(finish, hubs)) == {0}
+
+        assert len((data / PURGE_LOG).read_text().splitlines()) == 1
+        (record,) = read_purges(data)
+        report = verify(hubs[0])
+    assert (report.differences, report.orphan_count, record.reason) == ([], 0, "a key")
 
 
 def test_a_backup_made_while_the_hub_is_pushed_to_is_whole(

@@ -46,3 +46,5 @@ class Purge(Base):
     reason: Mapped[str] = mapped_column(Text)
     purged_at: Mapped[datetime] = mapped_column(default=now)
     purged_by: Mapped[str] = mapped_column(String(100))
+    erased_at: Mapped[datetime | None]
+    """None: nobody has finished it, so that its bytes may still be there."""

@@ -26,6 +26,9 @@ PUBLISH = (
 )
 """In the order in which a push passes them; each stands right before the step it is named after."""
 
+PURGE = ("purge.log", "purge.erase", "purge.finish")
+"""As `PUBLISH`; all of them after the commit that takes the rows away."""
+
 
 def reach(name: str) -> None:
     """Die here when the operator of a test asked for it."""

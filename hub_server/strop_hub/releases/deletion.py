@@ -12,7 +12,7 @@ from strop.errors import ConfigError
 from strop.hub.wire import Scope
 from strop_hub.audit.service import Act
 from strop_hub.auth import Caller
-from strop_hub.db import after_commit
+from strop_hub.db import after_commit, now
 from strop_hub.hub import Hub
 from strop_hub.models import (
     Environment,
@@ -28,12 +28,16 @@ from strop_hub.models import (
     VersionCheck,
     VersionTag,
 )
+from strop_hub.publish.failpoints import reach
 from strop_hub.publish.latest import clean
 from strop_hub.releases.subject import Request, Subject, find_subject, require_administrator
 from strop_hub.search import write_terms
 
 PURGE_LOG = "purges.jsonl"
 """In the data folder, beside the database: a restored database must hear of later purges."""
+
+_PIECE = 50
+"""Purges of one transaction, during which nobody else can write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,25 +113,50 @@ def erase(hub: Hub, records: list[PurgeRecord]) -> None:
     """Remove the blobs that purged versions named and no row names any more; it can be repeated.
 
     Leases end with the blobs: an upload of the same bytes that is under way puts them again.
+
+    Raises:
+        HubError: Database or storage does not answer; `finish_purges` does it later.
     """
-    keep_log(hub.settings.data, records)
     named = {sha256 for record in records for sha256 in record.sha256s}
 
     def remove(session: Session) -> None:
-        # Where nobody else can write: no row can begin to name what goes.
+        # Where nobody else can write: no row can begin to name what goes, nor two cut their lines.
+        reach("purge.log")
+        keep_log(hub.settings.data, records)
+        reach("purge.erase")
         gone = sorted(named - _still_needed(session, named))
         session.execute(delete(Lease).where(Lease.key.in_(gone)))
         for sha256 in gone:
             hub.storage.remove(sha256)
+        reach("purge.finish")
+        lines = set(map(_line, records))
+        for row in _unfinished(session):
+            if _line(_record(row)) in lines:
+                row.erased_at = now()
 
-    if named:
+    if records:
         hub.database.write(remove)
+
+
+def finish_purges(hub: Hub) -> list[PurgeRecord]:
+    """Erase what purges left that were cut off after their commit; gives which these were.
+
+    Any number of processes may do it at once, also while a purge is under way.
+
+    Raises:
+        HubError: Database or storage does not answer.
+    """
+    with hub.database.read() as session:
+        records = unfinished_purges(session)
+    for start in range(0, len(records), _PIECE):
+        erase(hub, records[start : start + _PIECE])
+    return records
 
 
 def keep_log(data: Path, records: list[PurgeRecord]) -> None:
     """Note purges where no restored database can forget them."""
-    known = {json.dumps(asdict(record)) for record in read_purges(data)}
-    lines = [line for record in records if (line := json.dumps(asdict(record))) not in known]
+    known = set(map(_line, read_purges(data)))
+    lines = [line for record in records if (line := _line(record)) not in known]
     with (data / PURGE_LOG).open("a") as file:
         file.writelines(f"{line}\n" for line in lines)
         file.flush()
@@ -165,10 +194,22 @@ def purge_again(session: Session, records: list[PurgeRecord]) -> list[PurgeRecor
     return [record for record in records if _purge_again(session, record)]
 
 
-def recorded_purges(session: Session) -> list[PurgeRecord]:
-    """The purges that a database knows of."""
-    rows = session.scalars(select(Purge).order_by(Purge.id))
-    return [PurgeRecord(**{name: getattr(row, name) for name in _FIELDS}) for row in rows]
+def unfinished_purges(session: Session) -> list[PurgeRecord]:
+    """Purges whose bytes may still be there."""
+    return [_record(row) for row in _unfinished(session)]
+
+
+def _unfinished(session: Session) -> list[Purge]:
+    statement = select(Purge).where(Purge.erased_at.is_(None)).order_by(Purge.id)
+    return list(session.scalars(statement))
+
+
+def _record(row: Purge) -> PurgeRecord:
+    return PurgeRecord(**{name: getattr(row, name) for name in _FIELDS})
+
+
+def _line(record: PurgeRecord) -> str:
+    return json.dumps(asdict(record))
 
 
 def _purge_again(session: Session, record: PurgeRecord) -> bool:

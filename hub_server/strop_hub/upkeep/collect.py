@@ -12,6 +12,7 @@ from strop_hub.db import now
 from strop_hub.errors import ConflictError
 from strop_hub.hub import Hub
 from strop_hub.models import ALL_BLOBS, Lease
+from strop_hub.releases.deletion import finish_purges
 from strop_hub.storage import StoredBlob
 from strop_hub.upkeep.references import named_among
 
@@ -47,6 +48,8 @@ class Collected:
 def collect(hub: Hub, *, grace_s: float, is_trial: bool = False) -> Collected:
     """Remove orphans that were stored before the grace and that nobody has leased.
 
+    What a purge left that was cut off goes first, without grace or leases, and is not counted.
+
     Args:
         hub: The hub's parts.
         grace_s: Age in seconds from which an orphan may go.
@@ -55,6 +58,8 @@ def collect(hub: Hub, *, grace_s: float, is_trial: bool = False) -> Collected:
     Raises:
         CollectionHeldError: A backup is under way.
     """
+    if not is_trial:
+        finish_purges(hub)
     before = now() - timedelta(seconds=grace_s)
     total = Collected()
     for piece in _pieces(hub.storage.blobs()):

@@ -16,7 +16,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from sqlalchemy import Column, Table, delete, insert, select, text
+from sqlalchemy import Column, Table, delete, insert, select, text, update
 from sqlalchemy import Enum as EnumType
 from sqlalchemy.orm import Session
 
@@ -26,7 +26,7 @@ from strop_hub.db import Base, UtcDateTime, now
 from strop_hub.errors import StorageUnavailableError
 from strop_hub.hub import Hub
 from strop_hub.leases import add_leases
-from strop_hub.models import ALL_BLOBS, Environment, Lease, User
+from strop_hub.models import ALL_BLOBS, Environment, Lease, Purge, User
 from strop_hub.releases import deletion
 from strop_hub.releases.deletion import PurgeRecord
 from strop_hub.storage import FileStorage, Storage
@@ -117,15 +117,15 @@ def restore(hub: Hub, folder: Path, *, purged_from: Path | None = None) -> Resto
     for blob in source.blobs():
         _copy(source, hub.storage, blob.sha256)
 
-    def fill(session: Session) -> tuple[list[PurgeRecord], list[PurgeRecord]]:
+    def fill(session: Session) -> list[PurgeRecord]:
         _fill(session, folder)
-        known = deletion.recorded_purges(session)
+        # What the hub of the backup had erased may be in the folder, and is not in this hub's log.
+        session.execute(update(Purge).values(erased_at=None))
         # In the same transaction: nobody ever sees what was purged.
-        return known, deletion.purge_again(session, records)
+        return deletion.purge_again(session, records)
 
-    known, returned = hub.database.write(fill)
-    deletion.keep_log(hub.settings.data, known)
-    deletion.erase(hub, returned)
+    returned = hub.database.write(fill)
+    deletion.finish_purges(hub)
     return Restored(backup, returned)
 
 

@@ -10,6 +10,7 @@ from strop.hub.wire import FileKind
 from strop_hub.errors import HubError
 from strop_hub.hub import Hub
 from strop_hub.models import Environment, Event, File, Owner, Version, VersionStatus
+from strop_hub.releases.deletion import unfinished_purges
 from strop_hub.upkeep.references import named_blobs, reference_columns
 
 _PIECE_BYTES = 1024 * 1024
@@ -52,6 +53,7 @@ def verify(hub: Hub) -> Report:
         _check_owners(session, report)
         _check_latest(session, report)
         _check_feed(session, report)
+        _check_purges(session, report)
     return report
 
 
@@ -179,3 +181,11 @@ def _check_feed(session: Session, report: Report) -> None:
         count, highest = session.execute(select(func.count(column), func.max(column))).one()
         if count != (highest or 0):
             report.add("the change feed", f"has {count} of {highest} values of {column.key}")
+
+
+def _check_purges(session: Session, report: Report) -> None:
+    for record in unfinished_purges(session):
+        report.add(
+            f"{record.owner}/{record.name}@{record.version}",
+            "was purged, and its bytes may still be there: run `strop hub gc`",
+        )
