@@ -232,6 +232,13 @@ print(word, "kept" in sys.modules)
     assert results[-1].text == "b False\n"
 
 
+async def test_many_inputs_run_with_few_descriptors(backend: Backend) -> None:
+    limits = replace(TIGHT, open_file_count=8)
+    results = await backend.run_many("print(input())", [b"a", b"b"], limits=limits)
+
+    assert [(result.status, result.text) for result in results] == [("ok", "a\n"), ("ok", "b\n")]
+
+
 async def test_code_that_kills_its_forking_process_only_harms_itself(backend: Backend) -> None:
     code = "import os\nif input() == 'k': os.kill(os.getppid(), 9)\nprint('survived')"
     results = await backend.run_many(code, [b"a", b"k", b"b"])

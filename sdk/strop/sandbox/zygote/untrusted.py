@@ -147,10 +147,12 @@ def tell_trouble(error: BaseException) -> None:
 
 def _take_descriptors(fds: list[int]) -> None:
     """Move `fds` to 0, 1, 2, … and close all others."""
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in fds]
+    # No higher than needed: code may be allowed few descriptors.
+    first = len(fds)
+    high = [fd if fd >= first else fcntl.fcntl(fd, fcntl.F_DUPFD, first) for fd in fds]
     for wanted, fd in enumerate(high):
         os.dup2(fd, wanted, inheritable=wanted < TROUBLE_FD)
-    os.closerange(len(fds), 1 << 20)
+    os.closerange(first, 1 << 20)
 
 
 def _confine(place: Place, sockets: SocketPolicy) -> None:
