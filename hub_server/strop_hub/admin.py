@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, joinedload
 from strop.errors import ConfigError
 from strop.hub.refs import normalize_name
 from strop.hub.wire import Scope
+from strop_hub import postgres
 from strop_hub.accounts import service as accounts
 from strop_hub.accounts.service import TokenRequest
 from strop_hub.audit.service import Act, note
@@ -246,18 +247,24 @@ def check_made(settings: Settings) -> None:
 def _has_tables(settings: Settings) -> bool:
     database = Database.open(settings.database)
     try:
-        return current_revision(database) is not None
+        with postgres.named_faults(database.engine.url):
+            return current_revision(database) is not None
     finally:
         database.close()
 
 
 @contextmanager
 def open_hub(settings: Settings) -> Iterator[Hub]:
-    """The hub's parts over a database of this version's schema."""
+    """The hub's parts over a database of this version's schema.
+
+    Raises:
+        ConfigError: PostgreSQL lets nobody in, or is lost in the block.
+    """
     hub = Hub.open(settings)
     try:
-        migrate(hub.database)
-        yield hub
+        with postgres.named_faults(hub.database.engine.url):
+            migrate(hub.database)
+            yield hub
     finally:
         hub.close()
 

@@ -2,21 +2,23 @@
 
 import logging
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, text
-from sqlalchemy.exc import DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
 from strop.errors import ConfigError
 
 CHANNEL = "strop_changes"
+_BACKENDS = ("postgresql", "postgres")
 _DRIVER = "postgresql+psycopg"
 _TURN = 0x5354524F5057
 """Key of the advisory lock of whoever writes."""
 
 _FULL_STATES = {"53100", "54000"}
+_PORT = 5432
 _RETRY_S = 1.0
 _LISTEN_S = 1.0
 
@@ -39,7 +41,7 @@ def open_engine(url: URL) -> Engine:
     Raises:
         ConfigError: The URL is no PostgreSQL's, or the extra is not installed.
     """
-    if url.get_backend_name() not in ("postgresql", "postgres"):
+    if url.get_backend_name() not in _BACKENDS:
         raise ConfigError(
             f"STROP_HUB_DATABASE_URL names {url.drivername!a}; the hub works with "
             "postgresql:// and sqlite:/// databases"
@@ -57,6 +59,48 @@ def open_engine(url: URL) -> Engine:
         raise ConfigError(
             "PostgreSQL needs psycopg, which is not installed. Run: pip install 'strop[postgres]'"
         ) from error
+
+
+@contextmanager
+def named_faults(url: URL) -> Iterator[None]:
+    """Let a server that does not let us in, or is lost in the block, be named with what to do.
+
+    Raises:
+        ConfigError: In place of the driver's error; without the password.
+    """
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        if url.get_backend_name() not in _BACKENDS or not _is_of_connection(error):
+            raise
+        host = url.host or url.query.get("host") or "this machine"
+        raise ConfigError(
+            f"the database {url.database} of the PostgreSQL at {host}:{url.port or _PORT} cannot "
+            f"be used as {url.username}: {_reason(error)}. {_advice(error)}"
+        ) from error
+
+
+def _is_of_connection(error: DBAPIError) -> bool:
+    # Nobody was let in, so that the server's error has no code; or the connection broke.
+    return error.connection_invalidated or getattr(error.orig, "sqlstate", None) is None
+
+
+def _reason(error: DBAPIError) -> str:
+    lines = [line for line in str(error.orig).splitlines() if "failed: " in line]
+    line = lines[-1].rpartition("failed: ")[2] if lines else str(error.orig).partition("\n")[0]
+    return line.removeprefix("FATAL:").strip()
+
+
+def _advice(error: DBAPIError) -> str:
+    text = str(error.orig)
+    if "authentication failed" in text or "no password supplied" in text:
+        return "Give the user's password in STROP_HUB_DATABASE_URL."
+    if "does not exist" in text:
+        return "Create it, or name another in STROP_HUB_DATABASE_URL."
+    return (
+        "See that the server runs and is reached from here, or mend STROP_HUB_DATABASE_URL; "
+        "then repeat the command."
+    )
 
 
 def writing_options(engine: Engine) -> dict[str, Any]:

@@ -6,9 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from sqlalchemy import text
 
-from strop_hub import migration
+from strop.errors import ConfigError
+from strop_hub import admin, migration
 from strop_hub.db import Database, sqlite_url
 from tests.factories import an_upload
 from tests.hub_server import backends
@@ -16,6 +19,7 @@ from tests.hub_server.author import Author
 from tests.hub_server.checking import check_whole, lose_blob
 from tests.hub_server.running_hub import RunningHub, run_hub
 from tests.sdk.cli.command import Finished, strop
+from tests.servers.processes import free_ports
 from tests.waiting import wait_until
 
 
@@ -135,3 +139,65 @@ def test_migrate_brings_a_hub_of_an_earlier_schema_up_and_verify_says_what_is_lo
     assert (whole.code, lacking.code) == (0, 1), whole.stderr + lacking.stderr
     assert "0 differences; 1 versions" in whole.stderr
     assert version["digest"] in lacking.stderr
+
+
+def a_locked_role(url: str) -> str:
+    """The URL of a database with a role that has a password, and another password."""
+    database = url.rpartition("/")[2]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {database} LOGIN PASSWORD 'right'".encode())
+        ((hba,),) = connection.execute("SHOW hba_file").fetchall()
+        rules = Path(hba).read_text()
+        Path(hba).write_text(f"host all {database} 127.0.0.1/32 scram-sha-256\n{rules}")
+        connection.execute("SELECT pg_reload_conf()")
+    return url.replace("hub@", f"{database}:s3cret@")
+
+
+@pytest.mark.embedded
+def test_a_postgresql_that_lets_nobody_in_is_named_with_what_to_do(
+    hub_data: Path, tmp_path: Path
+) -> None:
+    url = backends.postgres().new_database()
+    port, (closed,) = backends.postgres().port, free_ports(1)
+    locked = a_locked_role(url)
+    unreachable = url.replace(f":{port}", f":{closed}")
+    for given, command, told in (
+        (unreachable, ["serve", "--port", "0"], "Connection refused. See that the server runs"),
+        (unreachable, ["backup", tmp_path / "backup"], "Connection refused. See that the server"),
+        (f"{url}_none", ["migrate"], "does not exist. Create it"),
+        (locked, ["gc"], "password authentication failed for user"),
+    ):
+        backends.give(hub_data, {"database_url": given})
+
+        refused = hub_command(hub_data, *command, "--json")
+
+        assert (refused.code, refused.error["code"]) == (1, "config"), refused.stderr
+        message = refused.error["message"]
+        assert told in message
+        place = f"PostgreSQL at 127.0.0.1:{closed if given == unreachable else port} "
+        assert f"the database {given.rpartition('/')[2]} of the {place}" in message
+        assert "STROP_HUB_DATABASE_URL" in message
+        assert "\n" not in message
+        assert "s3cret" not in refused.stdout + refused.stderr
+
+
+@pytest.mark.embedded
+def test_a_postgresql_that_is_lost_under_a_command_is_named(hub_data: Path) -> None:
+    url = backends.postgres().new_database()
+    backends.give(hub_data, {"database_url": url})
+
+    def look_twice() -> None:
+        with (
+            admin.open_hub(backends.settings_of(hub_data)) as hub,
+            hub.database.read() as session,
+        ):
+            session.execute(text("SELECT 1"))
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+            session.execute(text("SELECT 1"))
+
+    with pytest.raises(ConfigError, match=r"the connection|terminating connection"):
+        look_twice()
