@@ -84,8 +84,8 @@ class Environment:
                 turns of all seats; `strop env check` holds it against the rubric.
 
         Raises:
-            SettingsError: A value is out of its range, two tools have one name, or no schema can
-                be made of a tool's annotations.
+            SettingsError: A value is out of its range, two tools have one name, a tool is for a
+                seat that there is not, or no schema can be made of its annotations.
         """
         _check_limits(max_turns, max_tokens)
         self.tasks = _by_split(tasks)
@@ -136,7 +136,15 @@ class Environment:
             self.threads.close()
 
     def _check_tools(self, further: Iterable[ToolLike]) -> None:
-        Toolbox().add((*self._episode._tools.values(), *further))
+        tools = (*self._episode._tools.values(), *further)
+        Toolbox().add(tools)
+        for each in tools:
+            seats = each.options.seats if isinstance(each, Tool) else ()
+            if unknown := [seat for seat in seats if seat not in self._episode.seats]:
+                raise SettingsError(
+                    f"The tool `{each.name}` is for the seats {', '.join(unknown)}, but "
+                    f"`{self._episode.__name__}` has {', '.join(self._episode.seats)}."
+                )
 
     async def _disconnect(self) -> None:
         while self._connections:

@@ -15,7 +15,7 @@ from strop.attempt import derive_seed
 from strop.canonical import json_digest
 from strop.errors import SettingsError
 from strop.message_json import message_from_json, message_to_json
-from strop.types import JSON, Message
+from strop.types import JSON, Message, is_message
 
 _MAX_INDEX_DIGITS = 20
 """Of a generated task's key: more than anybody counts to."""
@@ -53,7 +53,18 @@ class Task:
         metadata: dict[str, JSON] | None = None,
         split: str = "",
     ) -> None:
+        """Make a task.
+
+        Raises:
+            TypeError: The prompt is neither a string nor messages.
+        """
         messages = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
+        if not all(map(is_message, messages)):
+            odd = next(each for each in messages if not is_message(each))
+            raise TypeError(
+                f"The prompt of the task {key!r} holds {odd!r:.200}, which is no Message with "
+                "text. Give a string alone, or Messages."
+            )
         set_field = object.__setattr__
         set_field(self, "key", key)
         set_field(self, "prompt", messages)

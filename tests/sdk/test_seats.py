@@ -71,6 +71,22 @@ def an_environment(**options: Any) -> Environment:
 MODELS = {"guesser": ScriptedModel(guess), "host": ScriptedModel(judge)}
 
 
+@tool(seats=("host", "judge"))
+def rule() -> str:
+    """Tell the rule."""
+    return "1 to 3"
+
+
+def test_a_tool_for_a_seat_that_there_is_not_is_refused() -> None:
+    class Renamed(Guessing):
+        seats: ClassVar[Mapping[str, bool]] = {"guesser": True, "speaker": False}
+
+    with pytest.raises(SettingsError, match="`rule` is for the seats judge, but `Guessing` has gu"):
+        an_environment(tools=[rule])
+    with pytest.raises(SettingsError, match="`confirm` is for the seats host, but `Renamed` has"):
+        Environment(tasks=[TASK], rewards=[quick], episode=Renamed)
+
+
 async def test_seats_take_turns_with_contexts_of_their_own() -> None:
     trajectory = await an_environment().rollout(TASK, MODELS)
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,6 +31,21 @@ def make(index: int, rng: random.Random) -> Task:
 
 def test_a_string_prompt_is_one_user_message() -> None:
     assert Task("1", "Hello").prompt == (Message("user", "Hello"),)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        ["Hello"],
+        [Message("system", "Be kind."), "Hello"],
+        [{"role": "user", "content": "Hello"}],
+        [Message("user", None)],  # type: ignore[arg-type]
+        (each for each in [Message("user", ("Hello",))]),  # type: ignore[arg-type]
+    ],
+)
+def test_a_prompt_that_holds_no_messages_is_refused(prompt: Any) -> None:
+    with pytest.raises(TypeError, match=r"prompt of the task '1' holds .*, which is no Message"):
+        Task("1", prompt)
 
 
 @given(reference=JSON_VALUES, metadata=st.dictionaries(st.text(), JSON_VALUES, max_size=4))
