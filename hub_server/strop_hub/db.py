@@ -241,8 +241,10 @@ def _named_faults(engine: Engine) -> Iterator[None]:
                 "no space is left on the disk of the hub's database; nothing was changed. "
                 "Ask the hub's operator for space, then repeat the request."
             ) from error
+        logger.error("the database cannot be written: %s", error.orig)
+        told = postgres.told_of(error) if postgres.is_postgres(engine) else error.orig
         raise StorageUnavailableError(
-            f"the hub's database cannot be written: {error.orig}. Repeat the request later."
+            f"the hub's database cannot be written: {told}. Repeat the request later."
         ) from error
 
 

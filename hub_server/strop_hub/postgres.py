@@ -134,6 +134,16 @@ def is_full(error: DBAPIError) -> bool:
     return getattr(error.orig, "sqlstate", None) in _FULL_STATES
 
 
+def told_of(error: DBAPIError) -> str:
+    """What clients may know of a fault: the server's words, but not where it is or who asks it."""
+    words: str | None = getattr(getattr(error.orig, "diag", None), "message_primary", None)
+    if words:
+        return words
+    # Before a connection is there, the server's words come within the driver's.
+    is_crowded = any(hint in str(error.orig) for hint in ("too many", "connection slots"))
+    return "it takes no more connections" if is_crowded else "it does not answer"
+
+
 class ChangeListener:
     """A thread that calls `heard` whenever another process has changed something."""
 

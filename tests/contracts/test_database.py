@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -15,9 +16,11 @@ from strop.errors import ConfigError
 from strop_hub import migration
 from strop_hub.audit.feed import append_event, next_values
 from strop_hub.db import Base, Database, sqlite_url
+from strop_hub.errors import StorageUnavailableError
 from strop_hub.models import Environment, Event, Owner, OwnerKind, Visibility
 from strop_hub.postgres import ChangeListener
 from tests.hub_server import backends
+from tests.servers.processes import free_ports
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -187,6 +190,28 @@ def test_a_connection_that_was_cut_is_made_anew_and_the_write_repeated() -> None
     with database.read() as session:
         assert session.scalars(select(Owner.name)).all() == ["ada"]
     database.close()
+
+
+def test_a_writer_is_told_why_it_gets_no_connection_but_not_where() -> None:
+    url = backends.postgres().new_database()
+    name = url.rpartition("/")[2]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN CONNECTION LIMIT 1".encode())
+    crowded = Database.open(url.replace("hub@", f"{name}@"))
+    down = Database.open(url.replace(f":{backends.postgres().port}/", f":{free_ports(1)[0]}/"))
+
+    with crowded.read() as session:
+        session.execute(text("SELECT 1"))
+        with pytest.raises(StorageUnavailableError) as refused:
+            crowded.write(lambda session: session.execute(text("SELECT 1")))
+    with pytest.raises(StorageUnavailableError) as unanswered:
+        down.write(lambda session: session.execute(text("SELECT 1")))
+    crowded.close()
+    down.close()
+
+    told = "the hub's database cannot be written: {}. Repeat the request later."
+    assert str(refused.value) == told.format("it takes no more connections")
+    assert str(unanswered.value) == told.format("it does not answer")
 
 
 def test_other_processes_are_told_of_changes_at_once() -> None:

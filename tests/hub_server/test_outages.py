@@ -101,6 +101,8 @@ def test_without_the_database_known_pages_go_on_and_it_recovers_by_itself(
             accepted = push_until_it_works(hub, token, owner, second)
 
         assert (refused.status_code, refused.json()["code"]) == (503, "storage_unavailable")
+        assert "the hub's database" in refused.json()["detail"]
+        assert str(database.port) not in refused.text
         assert (known.status_code, known.text) == (200, page)
         assert unknown.status_code == 503
         assert healthy.status_code == 200
