@@ -26,7 +26,7 @@ from strop_hub.settings import Settings
 _KEEP_ALIVE_S = 15
 _BACKLOG = 1024
 _START_S = 120
-_HANG_S = 60
+_HANG_S = 120
 """A worker that says nothing for so long hangs; one that starts on a busy machine says nothing."""
 _LOOK_S = 0.05
 

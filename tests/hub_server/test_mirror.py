@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from strop.errors import HubUnreachableError
+from strop.errors import ConfigError, HubUnreachableError
 from strop.hub.wire import Scope
 from strop_hub import admin
 from strop_hub.settings import Settings
@@ -174,5 +174,14 @@ def test_a_hub_that_does_not_answer_is_named_and_nothing_is_lost(here: Settings)
 
     with pytest.raises(HubUnreachableError, match="goes on where it was"):
         follow(here, f"http://127.0.0.1:{port}")
+
+    assert check_whole(here) == 0
+
+
+def test_an_address_that_is_no_hubs_is_named_with_what_to_do(
+    hub: RunningHub, here: Settings
+) -> None:
+    with pytest.raises(ConfigError, match=r"no hub at .*/simple: .* or --simple where it is"):
+        follow(here, f"{hub.url}/simple")
 
     assert check_whole(here) == 0

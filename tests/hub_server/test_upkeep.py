@@ -320,7 +320,8 @@ def test_the_commands_do_the_same(filled: FilledHub, tmp_path: Path) -> None:
         )
         return answer.returncode, answer.stdout + answer.stderr
 
-    assert strop("export", str(tmp_path / "out"))[0] == 0
+    code, told = strop("export", str(tmp_path / "out"))
+    assert (code, "Exported into" in told) == (0, True)
     assert strop("import", str(tmp_path / "out"), data=tmp_path / "in")[0] == 0
     code, text = strop("verify", "--json", data=tmp_path / "in")
     assert code == 0

@@ -40,7 +40,7 @@ def test_a_string_prompt_is_one_user_message() -> None:
         [Message("system", "Be kind."), "Hello"],
         [{"role": "user", "content": "Hello"}],
         [Message("user", None)],  # type: ignore[arg-type]
-        (each for each in [Message("user", ("Hello",))]),  # type: ignore[arg-type]
+        (Message("user", ("Hello",)),),  # type: ignore[arg-type]
     ],
 )
 def test_a_prompt_that_holds_no_messages_is_refused(prompt: Any) -> None:

@@ -109,7 +109,9 @@ def restore(hub: Hub, folder: Path, *, purged_from: Path | None = None) -> Resto
     with hub.database.read() as session:
         for model in (User, Environment):
             if session.scalar(select(model.id).limit(1)) is not None:
-                raise ConfigError("this hub has contents. Restore into an empty --data folder.")
+                raise ConfigError(
+                    "this hub has contents. Fill an empty one: name another --data or database."
+                )
     if purged_from is not None:
         deletion.keep_log(hub.settings.data, deletion.read_purges(purged_from))
     records = deletion.read_purges(hub.settings.data)

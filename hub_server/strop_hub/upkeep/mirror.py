@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from strop.errors import HubRefusedError, HubUnreachableError
+from strop.errors import ConfigError, HubRefusedError, HubUnreachableError
 from strop.hub.client import HubClient
 from strop.hub.refs import normalize_name
 from strop.hub.wire import API_PREFIX, Change, ChangePage
@@ -21,6 +21,8 @@ from strop_hub.hub import Hub
 from strop_hub.legacy.attestation import check_trusted_root
 from strop_hub.publish.rules import SDK_NAME
 from strop_hub.upkeep.following import Followed, follow
+
+NOT_FOUND = 404
 
 OWN_FAULT = 500
 """Refusals from here on are no verdict on what came: a run ends with them."""
@@ -49,7 +51,7 @@ def mirror(hub: Hub, url: str, prefix: str) -> Mirrored:
         HubUnreachableError: It does not answer; the next run goes on from there.
         HubRefusedError: It cannot give what came now; the next run goes on from there.
         HubError: This hub cannot take what came, for a cause of its own.
-        ConfigError: Its roots of trust for attestations are none.
+        ConfigError: Its roots of trust for attestations are none, or there is no hub at `url`.
     """
     check_trusted_root(hub.settings.attestation_trusted_root)
     state = hub.settings.data / "mirrors" / f"{normalize_name(prefix)}.json"
@@ -70,6 +72,11 @@ def _changes(url: str, since: int) -> Iterator[Change]:
                 answer.raise_for_status()
                 page = ChangePage.model_validate_json(answer.content)
             except (httpx.HTTPError, ValueError) as error:
+                if _is_no_hub(error):
+                    raise ConfigError(
+                        f"there is no hub at {url}: it knows no {API_PREFIX}/changes. Give a "
+                        "hub's own address, or --simple where it is a simple index."
+                    ) from error
                 raise HubUnreachableError(
                     f"the change feed of {url} cannot be read: {error}. "
                     "Run the same command again later; it goes on where it was."
@@ -78,6 +85,10 @@ def _changes(url: str, since: int) -> Iterator[Change]:
             if not page.items or page.items[-1].serial >= page.last_serial:
                 return
             since = page.items[-1].serial
+
+
+def _is_no_hub(error: Exception) -> bool:
+    return isinstance(error, httpx.HTTPStatusError) and error.response.status_code == NOT_FOUND
 
 
 def _follow(hub: Hub, client: HubClient, prefix: str, change: Change, result: Mirrored) -> None:

@@ -93,11 +93,15 @@ def collect(
 
 def backup(folder: FolderArgument, data: DataOption = None, json: JsonOption = False) -> None:
     """Copy a hub into a folder while it serves; again into the same folder copies what is new."""
+    _write_out(folder, data, "Backed up", is_json=json)
+
+
+def _write_out(folder: Path, data: Path | None, done: str, *, is_json: bool) -> None:
     with _opened(data, is_made=True) as hub:
         from strop_hub.upkeep.dump import back_up
 
         result = back_up(hub, folder)
-    _show(result, f"Backed up into {folder}", is_json=json)
+    _show(result, f"{done} into {folder}", is_json=is_json)
 
 
 def restore(
@@ -125,7 +129,7 @@ def restore(
 
 def export_hub(folder: FolderArgument, data: DataOption = None, json: JsonOption = False) -> None:
     """Write a hub in the form that every database and store can import."""
-    backup(folder, data, json)
+    _write_out(folder, data, "Exported", is_json=json)
 
 
 def import_hub(folder: FolderArgument, data: DataOption = None, json: JsonOption = False) -> None:

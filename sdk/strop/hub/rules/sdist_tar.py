@@ -69,6 +69,9 @@ class SdistTar:
                 encoding="utf-8",
             ) as self._tar:
                 yield from self._tar
+        except PackageError:
+            # It is a ValueError, too, and says already what to do.
+            raise
         except (tarfile.TarError, ValueError, ArithmeticError, RecursionError) as error:
             raise PackageError(f"{self._where} cannot be read: {error}. Build it again.") from None
 
