@@ -210,8 +210,8 @@ import asyncio, strop
 from strop import sync
 sync._CLEANUP_LIMIT_S = 600.0
 async def stubborn():
-    print("started", flush=True)
     try:
+        print("started", flush=True)
         await asyncio.sleep(3600)
     finally:
         print("cleaning", flush=True)
