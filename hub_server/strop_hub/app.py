@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 from sqlalchemy.exc import DBAPIError
 
-from strop.errors import ConfigError
+from strop.errors import ConfigError, StropError
 from strop_hub import metrics
 from strop_hub.accounts import routes as accounts
 from strop_hub.accounts.token_use import FLUSH_INTERVAL_S
@@ -172,6 +172,6 @@ async def _finish_often(hub: Hub) -> None:
                     record.name,
                     record.version,
                 )
-        except (HubError, ConfigError, DBAPIError, OSError) as error:
+        except (HubError, StropError, DBAPIError, OSError) as error:
             logger.error("a purge that was cut off is not finished: %s", error)
         await asyncio.sleep(_FINISH_INTERVAL_S)

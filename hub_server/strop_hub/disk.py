@@ -47,3 +47,20 @@ def takes_no_more(*files: Path) -> bool:
     except OSError as error:
         return error.errno in FULL
     return False
+
+
+def append_whole(path: Path, content: bytes) -> None:
+    """Add to a file, which is made where there is none, and see that it is on the disk.
+
+    Raises:
+        OSError: The disk is full, or the like; nothing of `content` stays.
+    """
+    with path.open("ab", buffering=0) as file:
+        start = file.tell()
+        try:
+            while content:
+                content = content[file.write(content) :]
+            os.fsync(file.fileno())
+        except BaseException:
+            file.truncate(start)
+            raise

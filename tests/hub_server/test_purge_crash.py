@@ -1,5 +1,7 @@
 """What a purge that was killed has left is erased by whoever comes next."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -7,10 +9,11 @@ import pytest
 
 from strop_hub import admin
 from strop_hub.publish import failpoints
-from strop_hub.releases.deletion import read_purges
+from strop_hub.releases.deletion import PURGE_LOG, PurgeRecord, keep_log, read_purges
 from strop_hub.settings import Settings
 from strop_hub.storage import open_storage
 from strop_hub.upkeep.verify import verify
+from tests.architecture.tree import ROOT
 from tests.factories import an_upload, sha256_of
 from tests.hub_server.running_hub import STOP_S, RunningHub, run_hub
 from tests.waiting import wait_until
@@ -47,6 +50,37 @@ def test_a_purge_killed_at_every_step_in_turn_is_finished_by_the_next_start(
         assert not storage.has(key)
         assert len(read_purges(hub_data)) == 1
         assert hub.get(f"/api/v1/environments/{owner}/maze").json()["latest_version"] == "0.1.0"
+
+
+FILLS_UP = """
+import resource, sys
+from pathlib import Path
+from strop_hub.releases.deletion import PURGE_LOG, keep_log
+from tests.hub_server.test_purge_crash import a_record
+
+log = Path(sys.argv[1], PURGE_LOG)
+resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 10,) * 2)
+keep_log(log.parent, [a_record("0.2.0")])
+"""
+
+
+def test_a_line_that_the_disk_cuts_leaves_nothing_in_the_log(tmp_path: Path) -> None:
+    keep_log(tmp_path, [a_record("0.1.0")])
+    before = (tmp_path / PURGE_LOG).read_bytes()
+
+    refused = subprocess.run(
+        [sys.executable, "-c", FILLS_UP, tmp_path], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+
+    assert refused.returncode == 1
+    assert "OSError: [Errno 27]" in refused.stderr
+    assert (tmp_path / PURGE_LOG).read_bytes() == before
+    keep_log(tmp_path, [a_record("0.1.0"), a_record("0.2.0")])
+    assert read_purges(tmp_path) == [a_record("0.1.0"), a_record("0.2.0")]
+
+
+def a_record(version: str) -> PurgeRecord:
+    return PurgeRecord("ada", "maze", version, ["0" * 64], "a key got in")
 
 
 def purge_until_death(hub: RunningHub, reference: str, version: str) -> None:

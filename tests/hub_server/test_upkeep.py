@@ -322,7 +322,8 @@ def test_the_commands_do_the_same(filled: FilledHub, tmp_path: Path) -> None:
 
     code, told = strop("export", str(tmp_path / "out"))
     assert (code, "Exported into" in told) == (0, True)
-    assert strop("import", str(tmp_path / "out"), data=tmp_path / "in")[0] == 0
+    code, told = strop("import", str(tmp_path / "out"), data=tmp_path / "in")
+    assert (code, "Imported from" in told) == (0, True)
     code, text = strop("verify", "--json", data=tmp_path / "in")
     assert code == 0
     assert json.loads(text)["version_count"] == 2

@@ -1,7 +1,6 @@
 """Delete versions, and purge what must not stay anywhere; their names are spent for ever."""
 
 import json
-import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from strop.hub.wire import Scope
 from strop_hub.audit.service import Act
 from strop_hub.auth import Caller
 from strop_hub.db import after_commit, now
+from strop_hub.disk import append_whole
 from strop_hub.hub import Hub
 from strop_hub.models import (
     Environment,
@@ -154,13 +154,15 @@ def finish_purges(hub: Hub) -> list[PurgeRecord]:
 
 
 def keep_log(data: Path, records: list[PurgeRecord]) -> None:
-    """Note purges where no restored database can forget them."""
+    """Note purges where no restored database can forget them; each line is whole, or not there.
+
+    Raises:
+        ConfigError: The log cannot be read.
+        OSError: The disk is full.
+    """
     known = set(map(_line, read_purges(data)))
     lines = [line for record in records if (line := _line(record)) not in known]
-    with (data / PURGE_LOG).open("a") as file:
-        file.writelines(f"{line}\n" for line in lines)
-        file.flush()
-        os.fsync(file.fileno())
+    append_whole(data / PURGE_LOG, "".join(f"{line}\n" for line in lines).encode())
 
 
 def read_purges(data: Path) -> list[PurgeRecord]:

@@ -118,13 +118,19 @@ def restore(
     What was purged after the backup was made does not come back, where --data or --purged-from
     has the log of purges, purges.jsonl.
     """
+    _read_in(folder, data, "Restored", purged_from, is_json=json)
+
+
+def _read_in(
+    folder: Path, data: Path | None, done: str, purged_from: Path | None, *, is_json: bool
+) -> None:
     with _opened(data) as hub:
         from strop_hub.upkeep.dump import restore as restore_hub
 
         result = restore_hub(hub, folder, purged_from=purged_from)
     for record in result.purged:
         print_message(f"{record.owner}/{record.name}@{record.version} was purged, and stays away.")
-    _show(result.backup, f"Restored from {folder}", is_json=json)
+    _show(result.backup, f"{done} from {folder}", is_json=is_json)
 
 
 def export_hub(folder: FolderArgument, data: DataOption = None, json: JsonOption = False) -> None:
@@ -134,7 +140,7 @@ def export_hub(folder: FolderArgument, data: DataOption = None, json: JsonOption
 
 def import_hub(folder: FolderArgument, data: DataOption = None, json: JsonOption = False) -> None:
     """Fill an empty hub, on whatever database and store, from an export."""
-    restore(folder, None, data, json)
+    _read_in(folder, data, "Imported", None, is_json=json)
 
 
 def mirror_hub(
