@@ -21,8 +21,8 @@ ARABIC = str.maketrans({str(digit): chr(0x660 + digit) for digit in range(10)})
 
 READ_OVER = [
     *("advanced_geometry", "complex_arithmetic", "coin_flip", "fraction_simplification"),
-    *("gsm_symbolic", "kakurasu", "knights_knaves", "letter_jumble", "polynomial_equations"),
-    *("quantum_lock", "survo", "time_intervals", "word_sorting"),
+    *("gsm_symbolic", "kakurasu", "knights_knaves", "letter_jumble", "number_format"),
+    *("polynomial_equations", "quantum_lock", "survo", "time_intervals", "word_sorting"),
 ]
 """Those whose own verifiers take some of these."""
 MANY_RIGHT = ("graph_color", "jugs", "n_queens", "puzzle24", "time_intervals")
@@ -109,6 +109,7 @@ def test_no_constant_gets_more_than_the_commonest_answers_share(gym: Any) -> Non
     [
         ("gsm_symbolic", "${}."),
         ("gsm_symbolic", "{}.0"),
+        ("number_format", " {}0 "),
         ("fraction_simplification", " {} "),
         ("word_sorting", " {} "),
         ("kakurasu", "{}\n"),
@@ -119,6 +120,13 @@ def test_no_constant_gets_more_than_the_commonest_answers_share(gym: Any) -> Non
 def test_other_spellings_of_an_answer_are_still_right(gym: Any, name: str, spell: str) -> None:
     for task in tasks_of(gym, name, 4):
         assert gym.verify_gym(task, spell.format(task.reference)) == 1, task.reference
+
+
+def test_the_negative_of_a_time_is_another_one(gym: Any) -> None:
+    times = [t for t in tasks_of(gym, "time_intervals", 12) if "day" not in str(t.reference)]
+
+    assert len(times) > 3
+    assert [t.reference for t in times if gym.verify_gym(t, f"-{t.reference}") == 1] == []
 
 
 def test_days_stand_without_a_time_and_coordinates_with_or_without_brackets(gym: Any) -> None:
