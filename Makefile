@@ -38,12 +38,13 @@ demo: $(HUB) $(if $(MODEL),$(LOCAL)) ## the whole journey on this machine: push,
 hub: $(HUB) ## serve the hub that the demo filled
 	@$(BIN)/python -m demo.serve
 
-test: $(DEV) ## the daily tests, with their coverage
+test: $(DEV) ## the daily tests, with the coverage of what has a floor
 	@rm -f $(VENV)/.coverage* $(VENV)/unsteady.xml .pytest_cache/v/cache/lastfailed
 	@status=0; export COVERAGE_FILE=$(abspath $(VENV))/.coverage; \
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m 'not slow' \
-		--cov --cov-config=pyproject.toml --cov-report= $(ARGS) || \
+	COVERAGE_PROCESS_START=$(abspath pyproject.toml) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup \
+		-m 'not slow' -p tests.architecture.measuring $(ARGS) || \
 		$(BIN)/python -m tests.architecture.unsteady $$? $(VENV)/unsteady.xml || status=1; \
+	$(BIN)/coverage combine -q; \
 	$(BIN)/coverage json -q -o $(VENV)/coverage.json 2>/dev/null; \
 	$(BIN)/python -m tests.architecture.coverage_floors $(VENV)/coverage.json || status=1; \
 	exit $$status

@@ -1,13 +1,22 @@
 """The checks of `make check` and `.ci/run` find what they are for."""
 
+import inspect
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import coverage
 import pytest
 
+from strop import process_worker
+from strop.hub.building import settings_child
+from strop.hub.building.settings import settings_schema
+from strop.parsers import tagged
 from tests.architecture import coverage_floors, hygiene, sizes, skips, unsteady
+from tests.architecture.tree import ROOT
 
 JUNIT = """<testsuites><testsuite>
 <testcase classname="tests.sdk.test_refs" name="test_parse"/>
@@ -69,6 +78,37 @@ def test_a_folder_below_its_floor_is_an_error(
     assert "branches 95.0 %" in first
     assert "BELOW" not in first
     assert "BELOW" in second
+
+
+def test_only_tests_of_the_floors_are_measured_with_the_processes_that_they_start(
+    tmp_path: Path,
+) -> None:
+    tests = (
+        "tests/sdk/hub/test_settings_schema.py::test_a_source_folder_is_looked_into",
+        "tests/sdk/test_processes.py::test_it_scores_what_a_thread_would",
+        "tests/sdk/test_parsers.py",
+    )
+    environment = os.environ | {
+        "COVERAGE_FILE": str(tmp_path / ".coverage"),
+        "COVERAGE_PROCESS_START": str(ROOT / "pyproject.toml"),
+    }
+    environment.pop("COVERAGE_PROCESS_CONFIG", None)
+    plugins = ("-p", "tests.architecture.measuring", "-p", "no:cacheprovider")
+    for command in (("pytest", "-q", "-n", "1", *plugins, *tests), ("coverage", "combine", "-q")):
+        subprocess.run([sys.executable, "-m", *command], cwd=ROOT, env=environment, check=True)
+    measured = coverage.CoverageData(str(tmp_path / ".coverage"))
+    measured.read()
+
+    def has_run(function: Callable[..., object]) -> bool:
+        lines, first = inspect.getsourcelines(function)
+        file = inspect.getsourcefile(function)
+        run = set(measured.lines(str(file)) or ())
+        return bool(run & set(range(first + 1, first + len(lines))))
+
+    assert has_run(settings_schema)
+    assert has_run(settings_child.main)
+    assert not has_run(process_worker.main)
+    assert not has_run(tagged)
 
 
 def test_a_skip_that_nobody_allowed_is_found(tmp_path: Path) -> None:
