@@ -11,6 +11,10 @@ from strop.errors import SettingsError
 from strop.sandbox.wire import Reply, Request
 
 MEBIBYTE = 1 << 20
+_LEAST = {"open_file_count": 6, "inode_count": 3}
+"""What the sandbox itself takes: the standard streams and what a session or a file operation holds
+open, and the two folders that each sandbox begins with."""
+_TOO_LARGE = 1 << 62
 
 Status: TypeAlias = Literal[
     "ok",
@@ -50,7 +54,8 @@ class Limits:
     """What one run, with everything that it starts, may use.
 
     Raises:
-        SettingsError: A limit is not above 0.
+        SettingsError: A limit is not above 0, is lower than the sandbox itself needs, or is no
+            number below 2**62.
     """
 
     wall_s: float = 10.0
@@ -62,7 +67,7 @@ class Limits:
     pid_count: int = 64
     """Processes and threads at one time; dead ones count until somebody has waited for them."""
     open_file_count: int = 256
-    """Of each process."""
+    """Of each process; 6 or more. A shell's redirections need 11."""
     output_bytes: int = MEBIBYTE
     """Kept of each of stdout and stderr; a run that writes four times as much is ended."""
     file_bytes: int = 16 * MEBIBYTE
@@ -70,22 +75,30 @@ class Limits:
     disk_bytes: int = 64 * MEBIBYTE
     """Of all files together."""
     inode_count: int = 16384
-    """Files and folders together."""
+    """Files and folders together; 3 or more, of which the sandbox's own two folders are two."""
     address_space_bytes: int | None = None
     """Of each process. None: as much as `memory_bytes`; 0: no bound, for runtimes that reserve
     much more than they use (JavaScript, Java, Go)."""
 
     def __post_init__(self) -> None:
+        numbers = self.to_wire()
         wrong = [
             f"{name}={value!r}"
-            for name, value in self.to_wire().items()
-            if not (value > 0 or (name == "address_space_bytes" and value == 0))
+            for name, value in numbers.items()
+            if not (0 < value < _TOO_LARGE or (name == "address_space_bytes" and value == 0))
         ]
         if wrong:
             raise SettingsError(
-                f"Limits of a sandbox must be above 0: {', '.join(wrong)}. Only "
+                f"Limits of a sandbox must be above 0 and below 2**62: {', '.join(wrong)}. Only "
                 "`address_space_bytes` may be 0, for no bound."
             )
+        low = [
+            f"{name}={numbers[name]!r}, of which it needs {least}"
+            for name, least in _LEAST.items()
+            if numbers[name] < least
+        ]
+        if low:
+            raise SettingsError(f"A sandbox cannot work with {' and '.join(low)} or more.")
 
     @classmethod
     def from_wire(cls, numbers: Mapping[str, Any]) -> Self:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from strop.errors import SandboxBusyError, SandboxError
-from strop.sandbox import Backend, Level, Limits, Profile
+from strop.sandbox import Backend, Level, Limits, Profile, SandboxSpec
 from strop.sandbox.language import Language
 from tests.sdk.sandbox.conftest import MIB, TIERS, TIGHT, Tier, open_tier
 from tests.waiting import until
@@ -232,11 +232,28 @@ print(word, "kept" in sys.modules)
     assert results[-1].text == "b False\n"
 
 
-async def test_many_inputs_run_with_few_descriptors(backend: Backend) -> None:
-    limits = replace(TIGHT, open_file_count=8)
-    results = await backend.run_many("print(input())", [b"a", b"b"], limits=limits)
+async def test_many_inputs_run_within_the_least_limits(backend: Backend) -> None:
+    limits = replace(TIGHT, open_file_count=6, inode_count=3, pid_count=1)
+    code = "import os, sys\nprint(input(), file=sys.stderr)\n"
+    code += "for fd in range(3, 100):\n    try: os.fstat(fd); print(fd)\n    except OSError: pass\n"
+    code += "try:\n    while True: os.dup(0)\nexcept OSError: print(os.dup2(0, 5))"
+    results = await backend.run_many(code, [b"a", b"b"], limits=limits)
 
-    assert [(result.status, result.text) for result in results] == [("ok", "a\n"), ("ok", "b\n")]
+    told = [(result.status, result.text, result.error_text) for result in results]
+    assert told == [("ok", "5\n", "a\n"), ("ok", "5\n", "b\n")]
+
+
+async def test_a_case_that_cannot_be_started_is_no_result(backend: Backend, tier: Tier) -> None:
+    if tier.name != "zygote-root":
+        pytest.skip("only where all of a sandbox have one user does one run's bound meet another's")
+    crowd = "import os, time\nfor _ in range(5):\n    if not os.fork(): time.sleep(600)\n"
+    crowd += "print('up', flush=True)\ntime.sleep(600)"
+    limits = replace(TIGHT, pid_count=4)
+    async with await backend.create(SandboxSpec(limits=TIGHT)) as sandbox:
+        job = await sandbox.start(["python3", "-c", crowd])
+        assert await job.read_line() == b"up\n"
+        with pytest.raises(SandboxError, match="could not prepare a run: BlockingIOError"):
+            await sandbox.run_many("print(1)", [b""], limits=limits)
 
 
 async def test_code_that_kills_its_forking_process_only_harms_itself(backend: Backend) -> None:

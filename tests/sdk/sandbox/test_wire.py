@@ -58,7 +58,7 @@ def test_address_space_follows_memory_unless_it_is_set() -> None:
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
-@pytest.mark.parametrize("value", [0, -1, math.nan])
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, 1 << 62])
 def test_a_limit_that_bounds_nothing_is_refused(name: str, value: float) -> None:
     if (name, value) == ("address_space_bytes", 0):
         return
@@ -69,3 +69,12 @@ def test_a_limit_that_bounds_nothing_is_refused(name: str, value: float) -> None
         Limits(**{name: value})  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match=name):
         read_spec(spec)
+
+
+@pytest.mark.parametrize(("name", "least"), [("open_file_count", 6), ("inode_count", 3)])
+def test_a_limit_that_the_sandbox_itself_needs_is_named_with_its_least(
+    name: str, least: int
+) -> None:
+    assert getattr(Limits(**{name: least}), name) == least
+    with pytest.raises(SettingsError, match=f"{name}={least - 1}, of which it needs {least} or"):
+        Limits(**{name: least - 1})

@@ -6,6 +6,7 @@ import signal
 import socket
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from strop.sandbox.wire import CASE, RESULT, pack_result
@@ -19,6 +20,10 @@ def supervise(run: Run) -> None:
     """Carry out a request and report; whatever it has started is dead afterwards."""
     started_at = time.monotonic()
     cases = run.request.cases
+    if cases is not None:
+        # The process that forks the cases is none of theirs.
+        limits = {**run.request.limits, "pid_count": run.request.limits["pid_count"] + 1}
+        run.request = replace(run.request, limits=limits)
     with suppress(BrokenPipeError):
         run.child.send(untrusted.pack_task(run.request, _real_limits(run)))
     if cases is None:
@@ -100,4 +105,5 @@ def _report_case(run: Run, watch: Watch) -> dict[str, Any]:
     head = report(watch, status, run.box)
     head["cpu_s"] = user_s + system_s
     head["peak_bytes"] = max(watch.peak_bytes, peak_kilobytes * 1024)
-    return head
+    trouble = read_trouble(run.child.trouble_fd)
+    return {**head, "trouble": trouble} if trouble else head

@@ -207,7 +207,8 @@ def _prepare(place: Place, task: _Task) -> None:
     for name, content in task.files.items():
         files.write(place.box, name, content, is_executable=name in task.executables)
     for kind, soft, hard in task.bounds:
-        resource.setrlimit(kind, (soft, hard))
+        if kind != resource.RLIMIT_NOFILE or not task.has_cases:
+            resource.setrlimit(kind, (soft, hard))
     if os.environ["HOME"] != place.box:
         os.environ.update(variables(place.box))
     if task.env:
@@ -297,7 +298,6 @@ def _run_cases(place: Place, task: _Task) -> NoReturn:
     """Fork once for each case; this process runs no code that it was sent, it only compiles it."""
     requests = socket.socket(fileno=REQUEST_FD)
     code = python.compile_quietly(task.code) if task.kind == "python" else None
-    os.closerange(TROUBLE_FD, TROUBLE_FD + 1)
     # Nothing that a case does can look into this process.
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
     while True:
@@ -306,10 +306,21 @@ def _run_cases(place: Place, task: _Task) -> NoReturn:
             os._exit(0)
         pid = linux.fork()
         if pid == 0:
-            _take_descriptors(fds)
-            linux.prctl(linux.PR_SET_DUMPABLE, 1)
+            _become_case(fds, task)
             start(place, task, code)
         for fd in fds:
             os.close(fd)
         _, status, used = os.wait4(pid, 0)
         requests.sendall(EXIT.pack(status, used.ru_utime, used.ru_stime, used.ru_maxrss))
+
+
+def _become_case(fds: list[int], task: _Task) -> None:
+    """Take the streams, and the bound that the process which hands them over cannot have."""
+    for wanted, fd in enumerate(fds):
+        os.dup2(fd, wanted)
+    # What goes wrong up to the start is still told.
+    os.closerange(REQUEST_FD, 1 << 20)
+    for kind, soft, hard in task.bounds:
+        if kind == resource.RLIMIT_NOFILE:
+            resource.setrlimit(kind, (soft, hard))
+    linux.prctl(linux.PR_SET_DUMPABLE, 1)
