@@ -51,14 +51,15 @@ class Research(Episode):
             start: From which character on to show it.
         """
         self._spend()
-        if page not in self.opened:
-            is_known = page in self.listed or self.source.is_closed_world
-            text = await self.source.read(page, self.replies) if is_known else None
-            if text is None:
-                raise ToolError(f"There is no page {page[:200]!r}. Use a name that `search` lists.")
-            self.opened[page] = text
-            self.outcome["opened"] = [*self.opened]
-        text, start = self.opened[page], max(start, 0)
+        text, start = self.opened.get(page), max(start, 0)
+        if text is None and (page in self.listed or self.source.is_closed_world):
+            text = await self.source.read(page, self.replies)
+        if text is None:
+            raise ToolError(f"There is no page {page[:200]!r}. Use a name that `search` lists.")
+        if start >= max(len(text), 1):
+            raise ToolError(f"{page[:200]!r} has {len(text)} characters. Start before its end.")
+        self.opened[page] = text
+        self.outcome["opened"] = [*self.opened]
         shown = text[start : start + PART_CHARS]
         return self._show(f"{shown}\n[characters {start} to {start + len(shown)} of {len(text)}]")
 

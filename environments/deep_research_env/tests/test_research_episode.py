@@ -206,10 +206,23 @@ async def test_a_long_page_is_shown_in_parts(tmp_path: Any) -> None:
     first, second, beyond, before, found = told(trajectory)[:5]
     assert first.startswith(text[:PART_CHARS] + f"\n[characters 0 to {PART_CHARS} of 11000]")
     assert second.startswith(text[PART_CHARS : 2 * PART_CHARS])
-    assert beyond.startswith("\n[characters 1000000000 to 1000000000 of 11000]")
+    assert beyond == "Error: 'Long' has 11000 characters. Start before its end."
     assert before.startswith(text[:PART_CHARS])
     assert found.count("\n- ") == 4
     assert trajectory.reward == 1
+
+
+async def test_a_page_that_was_opened_past_its_end_cannot_be_cited() -> None:
+    trajectory = await play(
+        call("open", page=SUPPORT[0], start=10**9),
+        call("answer", answer=ANSWER, citations=[SUPPORT[0]]),
+        "",
+    )
+    first, second = told(trajectory)[:2]
+    assert "Start before its end" in first
+    assert "was not opened" in second
+    assert trajectory.outcome["opened"] == []
+    assert trajectory.reward < 1
 
 
 @pytest.mark.parametrize("limits", [{"max_calls": 0}, {"max_tokens": 0}, {"max_calls": -1}])
