@@ -18,7 +18,7 @@ class Limits:
 
     A hub whose operator lets larger files in takes them, and still no bombs.
     """
-    ratio: int = 200
+    ratio: int = 50
     """Unpacked to packed size; asked only above `ratio_from_bytes`, where a bomb would hurt."""
     ratio_from_bytes: int = 64 * MIB
     metadata_bytes: int = 8 * MIB
