@@ -105,7 +105,7 @@ async def _serve(host: str, port: int, token: str, python: str | None, *, is_jso
 
 def _show(report: "Report") -> None:
     print(f"kernel {report.kernel}, Landlock {report.landlock_version}")
-    print(f"control groups that could be used, and are not: {report.cgroups}")
+    print(f"control groups that could be used: {report.cgroups}")
     for probe in report.probes:
         mark = "  <- chosen" if probe.name == report.chosen else ""
         print(f"\n{probe}{mark}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,6 +86,31 @@ def probe() -> Found:
     return Found(bounds, refusals)
 
 
+def folders(wanted: Mapping[str, Sequence[str]]) -> list[tuple[str, str, list[str]]]:
+    """Find where groups can be made that bound what is `wanted`, each thing once.
+
+    Args:
+        wanted: By the kind of the hierarchy: names as in `Found.bounds`.
+
+    Returns:
+        Folders, the kinds of their hierarchies, and what groups below them bound.
+    """
+    found: list[tuple[str, str, list[str]]] = []
+    missing = {name for names in wanted.values() for name in names}
+    for hierarchy in hierarchies(Path("/proc/self")):
+        for parent in hierarchy.parents:
+            names = [name for name in wanted[hierarchy.kind] if name in missing]
+            try:
+                given = _try_in(parent, hierarchy.kind, names)
+            except OSError:
+                continue
+            if given:
+                missing -= set(given)
+                found.append((str(parent), hierarchy.kind, given))
+                break
+    return found
+
+
 def hierarchies(process: Path) -> Iterator[Hierarchy]:
     """Read which hierarchies are mounted; `process` is its folder below ``/proc``."""
     try:
@@ -107,12 +133,16 @@ def hierarchies(process: Path) -> Iterator[Hierarchy]:
         yield Hierarchy(kind, Path(mount), folder if folder.is_dir() else Path(mount))
 
 
-def _try_in(parent: Path, kind: str) -> list[str]:
-    """Give what a new group below `parent` bounds."""
-    group = parent / f"strop-probe-{os.getpid()}"
+def _try_in(parent: Path, kind: str, names: Sequence[str] | None = None) -> list[str]:
+    """Give what a new group below `parent` bounds, of all that there is or of `names`."""
+    bounds = _CONTROLLERS[kind]
+    tried = bounds if names is None else names
+    # Threads may try at the same time.
+    number = threading.get_native_id()
+    group = parent / f"strop-probe-{os.stat('/proc/self/ns/pid').st_ino}-{os.getpid()}-{number}"
     group.mkdir()
     try:
-        found = [name for name, bound in _CONTROLLERS[kind].items() if _set(group, *bound)]
+        found = [name for name in tried if _set(group, *bounds[name])]
         if found:
             _move_one_into(group)
         return found

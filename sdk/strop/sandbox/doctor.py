@@ -23,8 +23,8 @@ class Report:
     landlock_version: int
     """0 where the kernel has none."""
     cgroups: str
-    """What could be bounded by control groups, or why nothing could, as seen by doing. The local
-    backends do not use them: what is said to hold, holds without."""
+    """What could be bounded by control groups, or why nothing could, as seen by doing. Where the
+    local backends use them, what is said to hold names them."""
     probes: tuple[Probe, ...]
     capabilities: Mapping[str, Capabilities]
     """Of each backend that works, by its name."""

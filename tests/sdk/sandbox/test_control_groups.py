@@ -22,7 +22,7 @@ def _process(folder: Path, mounts: str, groups: str) -> Path:
 
 def _left_behind() -> list[str]:
     found = subprocess.run(
-        ["find", "/sys/fs/cgroup", "-name", f"strop-probe-{os.getpid()}"],
+        ["find", "/sys/fs/cgroup", "-name", f"strop-probe-*-{os.getpid()}-*"],
         capture_output=True,
         text=True,
         check=False,

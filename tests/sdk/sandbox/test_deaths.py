@@ -322,7 +322,7 @@ async def test_the_pool_is_no_larger_than_descriptors_allow(hard: int) -> None:
         subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
 
-    assert int(child.stdout) == hard // 20
+    assert int(child.stdout) == hard // 28
 
 
 @pytest.mark.parametrize("tier", NAMESPACED, ids=str)

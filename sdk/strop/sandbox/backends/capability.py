@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from strop.sandbox.base import Capabilities, Level
 from strop.sandbox.zygote.place import Tier
 
@@ -27,6 +29,9 @@ _KERNEL_MEMORY = (
     "buffers of pipes and sockets are counted only by a control group, and none is used; they are "
     "bounded by `open_file_count` times `pid_count`"
 )
+_KERNEL_MEMORY_IN_GROUPS = (
+    "buffers of sockets are bounded by `open_file_count` times `pid_count` alone"
+)
 _MEMORY_BETWEEN_LOOKS = (
     "several processes together can pass `memory_bytes` until the watchdog looks, every 50 ms and "
     "later on a busy machine; only a control group stops them at once, and none is used"
@@ -42,16 +47,27 @@ _OPEN_EVERYWHERE = {
     "memory between two looks": _MEMORY_BETWEEN_LOOKS,
     "shared kernel": _SHARED_KERNEL,
 }
+_LIMIT_OF_GROUP = {"memory": "memory_bytes", "pids": "pid_count"}
+_BY_GROUP = {
+    "memory": "a control group ({}), with room for `disk_bytes` and 64 MiB, is the last stop",
+    "pids": "in plain runs also a control group ({})",
+}
+_NO_GROUPS: Mapping[str, str] = {}
 _NO_MOUNT = "there is no mount of its own to bound it; use a tier with namespaces"
 
 
-def of_tier(tier: Tier) -> Capabilities:
-    """Give what sandboxes of a tier can do."""
+def of_tier(tier: Tier, group_bounds: Mapping[str, str] = _NO_GROUPS) -> Capabilities:
+    """Give what sandboxes of a tier can do.
+
+    Args:
+        tier: Which one.
+        group_bounds: ``memory`` and ``pids``, where control groups bound them → their version.
+    """
     if tier in ("root", "userns"):
         return Capabilities(
             isolation=Level.NAMESPACE,
-            enforced={**_EVERYWHERE, **_IN_NAMESPACES},
-            not_enforced=_OPEN_EVERYWHERE,
+            enforced=_with_groups({**_EVERYWHERE, **_IN_NAMESPACES}, group_bounds),
+            not_enforced=_open_with_groups(group_bounds),
             networks=frozenset({"none", "loopback"}),
             has_base_folders=True,
             has_ports=True,
@@ -85,3 +101,20 @@ def of_tier(tier: Tier) -> Capabilities:
         has_snapshots=True,
         has_sessions=True,
     )
+
+
+def _with_groups(enforced: Mapping[str, str], bounds: Mapping[str, str]) -> dict[str, str]:
+    """Say where a control group stands behind a limit."""
+    said = dict(enforced)
+    for name, version in bounds.items():
+        said[_LIMIT_OF_GROUP[name]] += "; " + _BY_GROUP[name].format(version)
+    return said
+
+
+def _open_with_groups(bounds: Mapping[str, str]) -> dict[str, str]:
+    """Say what is left open where control groups bound what is told."""
+    said = dict(_OPEN_EVERYWHERE)
+    if "memory" in bounds:
+        said["kernel memory"] = _KERNEL_MEMORY_IN_GROUPS
+        del said["memory between two looks"]
+    return said

@@ -28,7 +28,7 @@ _TIERS: dict[TierName, Tier] = {
 }
 _MOST_ZYGOTES = 8
 _ROOM_S = 30.0
-_DESCRIPTORS_OF_ONE = 20
+_DESCRIPTORS_OF_ONE = 28
 """Room for a sandbox that is ready, and for those that are at work besides."""
 
 
@@ -58,12 +58,13 @@ class LocalTransport:
         self._interpreter = Interpreter(_TIERS[tier], python, user, size)
         self._zygotes: dict[Profile, Zygote] = {}
         self._starting: dict[Profile, asyncio.Task[Zygote]] = {}
+        self._group_bounds: dict[str, str] = {}
         self._is_closed = False
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this tier can do and enforce."""
-        return capability.of_tier(self._interpreter.tier)
+        """What this tier can do and enforce; control groups are known once a zygote has started."""
+        return capability.of_tier(self._interpreter.tier, self._group_bounds)
 
     @property
     def stub_pids(self) -> list[int]:
@@ -146,6 +147,7 @@ class LocalTransport:
                 zygote.close()
                 raise SandboxError(f"{self.name} was closed while it started.")
             self._zygotes[profile] = zygote
+            self._group_bounds = zygote.group_bounds
             return zygote
         finally:
             del self._starting[profile]

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strop.errors import SandboxError, SandboxUnavailableError
+from strop.sandbox import control_groups
 from strop.sandbox.base import Profile
+from strop.sandbox.zygote import groups
 from strop.sandbox.zygote.place import Tier, remove
 
 _BOOT = (
@@ -55,6 +57,7 @@ class Zygote:
         self.scratch = ""
         self.pid = process.pid
         """Of the stub; all others are below it."""
+        self._groups: list[tuple[str, str, list[str]]] = []
         self.use_count = 0
         self.used_at = time.monotonic()
 
@@ -90,6 +93,9 @@ class Zygote:
         return zygote
 
     def _introduce(self, interpreter: Interpreter, profile: Profile) -> None:
+        if interpreter.tier in ("root", "userns") and interpreter.user is None:
+            wanted = {kind: tuple(files) for kind, files in groups.FILES.items()}
+            self._groups = control_groups.folders(wanted)
         settings = {
             "tier": interpreter.tier,
             "pool_size": interpreter.pool_size,
@@ -98,6 +104,7 @@ class Zygote:
             "mounts": profile.mounts,
             "base_folder": profile.base_folder,
             "scratch": self.scratch,
+            "groups": self._groups,
         }
         self._calls.settimeout(_START_S)
         try:
@@ -113,6 +120,12 @@ class Zygote:
         if "error" in told:
             raise SandboxUnavailableError(told["error"], errno=told["errno"])
         self._calls.setblocking(False)
+
+    @property
+    def group_bounds(self) -> dict[str, str]:
+        """``memory`` and ``pids``, where control groups bound them → ``v1`` or ``v2``."""
+        versions = {"cgroup": "v1", "cgroup2": "v2"}
+        return {name: versions[kind] for _, kind, names in self._groups for name in names}
 
     def log_text(self) -> str:
         """Give the last lines that it wrote about trouble of its own."""
@@ -155,6 +168,8 @@ class Zygote:
             os.close(self._log)
         if self.scratch:
             remove(self.scratch)
+        if self._process.returncode:
+            groups.remove_left(self.pid, self._groups)
 
 
 def _make_scratch(interpreter: Interpreter) -> str:

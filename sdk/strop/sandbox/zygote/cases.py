@@ -12,7 +12,15 @@ from typing import Any
 from strop.sandbox.wire import CASE, RESULT, pack_result
 from strop.sandbox.zygote import meter, untrusted
 from strop.sandbox.zygote.fork_bound import ForkBound
-from strop.sandbox.zygote.supervisor import Run, measure, read_trouble, report, send, supervise_one
+from strop.sandbox.zygote.supervisor import (
+    Run,
+    follow,
+    measure,
+    read_trouble,
+    report,
+    send,
+    supervise_one,
+)
 from strop.sandbox.zygote.watch import Streams, Watch
 
 
@@ -74,9 +82,10 @@ def _supervise_case(run: Run, stdin: bytes) -> tuple[dict[str, Any] | None, list
         measure=lambda: measure(run, ledger),
         send_signal=lambda _: None,
     )
+    if run.place.group is not None:
+        run.place.group.note()
+    follow(run, watch)
     spared = frozenset([run.child.pid])
-    with meter.burying_orphans(spared):
-        watch.run()
     wall_s = watch.wall_s
     if watch.ended_by is not None or len(meter.pids_below(run.root)) > 1:
         meter.kill_below(run.root, spared)

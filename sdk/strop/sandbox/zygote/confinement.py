@@ -32,7 +32,8 @@ class Confinement:
         """Say before the fork which descriptors and which user the child is to have.
 
         Args:
-            fds: What becomes 0, 1, 2, … in the child, and last the mount of its folder.
+            fds: What becomes 0, 1, 2, … in the child, the mount of its folder, and the entrances
+                of its control groups.
             uid: The child's user and group, where users are switched.
         """
         self._uid.value = uid
@@ -81,8 +82,9 @@ class Confinement:
 
 
 def _take_descriptors(fds: tuple[int, ...]) -> list[Call]:
-    """Move the descriptors to their places, mount the folder, close all else."""
-    *kept, box_fd = fds
+    """Move the descriptors to their places, enter the groups, mount the folder, close all else."""
+    *kept, box_fd = fds[: REQUEST_FD + 2]
+    entering = [call("write", fd, b"0", 1) for fd in fds[REQUEST_FD + 2 :]]
     if min(fds) <= len(kept):
         raise OSError(9, f"descriptors {fds} lie where others are to be")
     moves = [
@@ -90,7 +92,12 @@ def _take_descriptors(fds: tuple[int, ...]) -> list[Call]:
         for wanted, fd in enumerate(kept)
     ]
     box = (box_fd, b"", _HERE, rootfs.BOX.encode(), _OF_DESCRIPTOR)
-    return [*moves, call("move_mount", *box), call("close_range", _FIRST_FREE_FD, _LAST_FD, 0)]
+    return [
+        *moves,
+        *entering,
+        call("move_mount", *box),
+        call("close_range", _FIRST_FREE_FD, _LAST_FD, 0),
+    ]
 
 
 def _mounts() -> list[Call]:

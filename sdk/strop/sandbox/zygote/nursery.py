@@ -19,7 +19,8 @@ ORDER = struct.Struct("=II")
 """What is ordered, and its running number."""
 REPLY = struct.Struct("=Iii")
 """The running number, the namespace's first process, the confined one; below 0: an errno."""
-_FDS_OF = (struct.Struct("=6i"), struct.Struct("=2i"))
+_MOST_FDS = 10
+"""Six of a single sandbox, and where it enters its groups."""
 _STACK_BYTES, _STACK_COUNT = 1024, 64
 """Of sleepers, which all leave the same there, so that more of them than stacks do no harm."""
 
@@ -29,13 +30,13 @@ def serve(orders: socket.socket, ground: Ground) -> NoReturn:
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
     _take_low_places()
     nursery = _Nursery(orders, ground)
-    room = socket.CMSG_SPACE(_FDS_OF[SINGLE].size)
+    room = socket.CMSG_SPACE(4 * _MOST_FDS)
     while True:
         message, ancillary, _, _ = orders.recvmsg(ORDER.size, room)
         if not message:
             os._exit(0)
         kind, number = ORDER.unpack(message)
-        fds = _FDS_OF[kind].unpack(ancillary[0][2])
+        fds = struct.unpack(f"={len(ancillary[0][2]) // 4}i", ancillary[0][2])
         if kind == SINGLE:
             nursery.fork_single(number, fds)
         else:

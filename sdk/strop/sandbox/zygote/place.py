@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from strop.sandbox.zygote import rootfs
+from strop.sandbox.zygote.groups import Group
 from strop.sandbox.zygote.seccomp import SocketPolicy
 
 Tier = Literal["root", "userns", "landlock", "plain"]
@@ -69,6 +70,8 @@ class Place:
     gid: int
     box: str
     """Its writable folder, as the code in it sees it."""
+    group: Group | None = None
+    """What code in it sits in, where the machine gives control groups."""
 
 
 def user_range(number: int) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from strop.sandbox.zygote import (
     untrusted,
     watcher,
 )
+from strop.sandbox.zygote.groups import Groups
 from strop.sandbox.zygote.place import Ground
 
 _ALWAYS_LOADED = (
@@ -43,7 +44,8 @@ def main(calls_fd: int) -> NoReturn:
     calls = socket.socket(fileno=calls_fd)
     settings = json.loads(calls.recv(1 << 16))
     try:
-        alive_fd = _become_zygote(settings, calls)
+        groups = Groups(os.getpid(), settings["groups"])
+        alive_fd = _become_zygote(settings, calls, groups)
         ground = _prepare(settings)
     except OSError as error:
         _refuse(calls, error.strerror or str(error), error.errno)
@@ -55,7 +57,7 @@ def main(calls_fd: int) -> NoReturn:
     _freeze()
     calls.send(json.dumps({"pid": os.getpid()}).encode())
     if ground.has_namespaces:
-        watcher.serve(calls, alive_fd, ground, settings["pool_size"])
+        watcher.serve(calls, alive_fd, ground, settings["pool_size"], groups)
     pool.Pool(calls, alive_fd, ground, settings["pool_size"]).serve()
 
 
@@ -71,7 +73,7 @@ def _freeze() -> None:
     gc.disable()
 
 
-def _become_zygote(settings: dict[str, Any], calls: socket.socket) -> int:
+def _become_zygote(settings: dict[str, Any], calls: socket.socket, groups: Groups) -> int:
     """Enter the namespaces; what stays behind is a stub that waits.
 
     Returns:
@@ -93,7 +95,7 @@ def _become_zygote(settings: dict[str, Any], calls: socket.socket) -> int:
     if pid:
         os.close(alive_r)
         calls.close()
-        _wait_as_stub(pid, settings)
+        _wait_as_stub(pid, settings, groups)
     os.close(alive_w)
     # A fork does not inherit this.
     _become_reaper(has_namespaces=has_namespaces)
@@ -115,9 +117,10 @@ def _load_modules(settings: dict[str, Any]) -> None:
         importlib.import_module(name)
 
 
-def _wait_as_stub(zygote: int, settings: dict[str, Any]) -> NoReturn:
+def _wait_as_stub(zygote: int, settings: dict[str, Any], groups: Groups) -> NoReturn:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.waitpid(zygote, 0)
+    groups.remove()
     if settings["tier"] in ("landlock", "plain"):
         meter.kill_below(os.getpid())
         place.remove(settings["scratch"])

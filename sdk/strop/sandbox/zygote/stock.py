@@ -7,9 +7,10 @@ import signal
 import socket
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from strop.sandbox.zygote import meter, nursery, rootfs
+from strop.sandbox.zygote.groups import Group, Groups
 from strop.sandbox.zygote.place import Ground
 from strop.sandbox.zygote.worker import DEFAULT_BOX
 
@@ -28,6 +29,7 @@ class Prepared:
     trouble_fd: int
     requests: socket.socket
     box_fd: int
+    group: Group | None = None
     first: int = -1
     """The namespace's first process; when it dies, all in the namespace dies."""
     pid: int = -1
@@ -61,11 +63,17 @@ class Prepared:
         """Change how much its folder holds."""
         rootfs.fit_box(self.box_fd, size_bytes, inode_count)
 
+    @property
+    def has_run_out(self) -> bool:
+        """Whether the kernel has killed in it for want of memory."""
+        return self.group is not None and self.group.has_run_out
+
     def measure(self, limit_bytes: int, ledger: meter.Ledger) -> meter.Usage:
         """Add up what all in it use."""
         pids = [self.pid, *meter.pids_below(self.pid), *meter.pids_below(self.first)]
         # An orphan that changes its parent meanwhile is found twice.
-        return meter.measure(list(dict.fromkeys(pids)), limit_bytes, ledger)
+        used = meter.measure(list(dict.fromkeys(pids)), limit_bytes, ledger)
+        return replace(used, memory_bytes=limit_bytes + 1) if self.has_run_out else used
 
     def reap(self) -> tuple[int, resource.struct_rusage]:
         """Wait for the process that code runs in; how it ended, and what it used."""
@@ -103,9 +111,15 @@ class Stock:
     """Orders sandboxes from the zygote ahead of their use."""
 
     def __init__(
-        self, orders: socket.socket, calls: socket.socket, ground: Ground, size: int
+        self,
+        orders: socket.socket,
+        calls: socket.socket,
+        ground: Ground,
+        size: int,
+        groups: Groups,
     ) -> None:
         self._orders, self._calls, self._ground, self._size = orders, calls, ground, size
+        self._groups = groups
         self._ordered: dict[int, Prepared] = {}
         self._lock = threading.Lock()
         self._number = 0
@@ -161,7 +175,7 @@ class Stock:
         try:
             return found.has_started(first, pid)
         except BaseException:
-            found.end()
+            self.end(found)
             raise
 
     def _next_number(self) -> int:
@@ -174,6 +188,7 @@ class Stock:
         user = self._ground.user(number)
         gid = user if self._ground.switches_user else self._ground.gid
         fds: list[int] = []
+        group = self._groups.take()
         try:
             fds += [end for _ in range(4) for end in os.pipe2(os.O_CLOEXEC)]
             stdin_r, stdin_w, stdout_r, stdout_w, stderr_r, stderr_w, trouble_r, trouble_w = fds
@@ -182,14 +197,23 @@ class Stock:
         except BaseException:
             for fd in fds:
                 os.close(fd)
+            if group is not None:
+                self._groups.give_back(group)
             raise
-        self._ordered[number] = Prepared(stdin_w, stdout_r, stderr_r, trouble_r, near, box)
+        self._ordered[number] = Prepared(stdin_w, stdout_r, stderr_r, trouble_r, near, box, group)
         order = nursery.ORDER.pack(nursery.SINGLE, number)
+        entrances = [] if group is None else group.entrances
         theirs = [stdin_r, stdout_w, stderr_w, trouble_w]
-        socket.send_fds(self._orders, [order], [*theirs, far.fileno(), box])
+        socket.send_fds(self._orders, [order], [*theirs, far.fileno(), box, *entrances])
         for fd in theirs:
             os.close(fd)
         far.close()
+
+    def end(self, prepared: Prepared) -> None:
+        """End a sandbox; its group is for another one then."""
+        prepared.end()
+        if prepared.group is not None:
+            self._groups.give_back(prepared.group)
 
     def order_keeper(self, call: bytes, job: socket.socket) -> None:
         """Leave a call to a sandbox of its own, which answers on `job`."""
@@ -198,7 +222,12 @@ class Stock:
             file.write(call)
             file.flush()
             order = nursery.ORDER.pack(nursery.KEEPER, self._next_number())
-            socket.send_fds(self._orders, [order], [job.fileno(), held])
+            lent = self._groups.lend()
+            try:
+                socket.send_fds(self._orders, [order], [job.fileno(), held, *lent])
+            finally:
+                if lent:
+                    os.close(lent[0])
 
     def _note_failure(self, found: Prepared, pid: int) -> None:
         """Give up when sandboxes die, or cannot be made, before anybody has used them."""
@@ -206,7 +235,7 @@ class Stock:
         with suppress(OSError):
             os.set_blocking(found.trouble_fd, False)
             trouble = trouble or os.read(found.trouble_fd, 4096).decode(errors="replace")
-        found.end()
+        self.end(found)
         self._failure_count += 1
         if self._failure_count < _MOST_FAILURES:
             return

@@ -5,7 +5,7 @@ import resource
 import signal
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from strop.sandbox.wire import HEADER, REQUEST, RESULT, Request, pack_result
@@ -47,6 +47,11 @@ class Run:
     def box(self) -> str | None:
         """Its folder, where that is a mount of its own."""
         return self.place.box if self.place.ground.has_namespaces else None
+
+    @property
+    def has_run_out(self) -> bool:
+        """Whether the kernel has killed in it for want of memory."""
+        return self.place.group is not None and self.place.group.has_run_out
 
     @property
     def root(self) -> int | None:
@@ -95,8 +100,7 @@ def supervise_one(run: Run, stdin: bytes, started_at: float) -> None:
         send_signal=lambda number: _signal_group(child.pid, number),
     )
     child.stdin_fd = -1
-    with meter.burying_orphans(frozenset([child.pid])):
-        watch.run()
+    follow(run, watch)
     wall_s = watch.wall_s
     status, used = _reap(run, watch)
     if watch.ended_by == "client":
@@ -112,6 +116,14 @@ def supervise_one(run: Run, stdin: bytes, started_at: float) -> None:
     if run.request.collect and not trouble:
         blobs.append(_collect(run))
     send(run.job, pack_result(RESULT, head, blobs))
+
+
+def follow(run: Run, watch: Watch) -> None:
+    """Watch a run to its end, or until a limit is passed."""
+    with meter.burying_orphans(frozenset([run.child.pid])):
+        watch.run()
+    if watch.ended_by is None and run.has_run_out:
+        watch.ended_by = "memory_bytes"
 
 
 def _reap(run: Run, watch: Watch) -> tuple[int, resource.struct_rusage]:
@@ -190,6 +202,8 @@ def measure(run: Run, ledger: meter.Ledger) -> meter.Usage:
     )
     if run.bound is not None:
         run.bound.follow(pids, used.thread_count)
+    if run.has_run_out:
+        return replace(used, memory_bytes=int(limits["memory_bytes"]) + 1)
     return used
 
 

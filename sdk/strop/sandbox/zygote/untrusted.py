@@ -15,6 +15,7 @@ from typing import NamedTuple, NoReturn
 from strop.sandbox.wire import Request
 from strop.sandbox.zygote import files, landlock, linux, python, seccomp
 from strop.sandbox.zygote.confinement import REQUEST_FD, TROUBLE_FD
+from strop.sandbox.zygote.groups import Group
 from strop.sandbox.zygote.place import Place
 from strop.sandbox.zygote.seccomp import SocketPolicy
 
@@ -116,7 +117,7 @@ def spawn(place: Place, sockets: SocketPolicy) -> Child:
 
 def _run(fds: list[int], place: Place, sockets: SocketPolicy) -> NoReturn:
     try:
-        _take_descriptors(fds)
+        _take_descriptors(fds, place.group)
         _confine(place, sockets)
         serve(place)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is told and ends here
@@ -145,13 +146,15 @@ def tell_trouble(error: BaseException) -> None:
         return
 
 
-def _take_descriptors(fds: list[int]) -> None:
-    """Move `fds` to 0, 1, 2, … and close all others."""
+def _take_descriptors(fds: list[int], group: Group | None = None) -> None:
+    """Move `fds` to 0, 1, 2, …, enter the group and close all others."""
     # No higher than needed: code may be allowed few descriptors.
     first = len(fds)
     high = [fd if fd >= first else fcntl.fcntl(fd, fcntl.F_DUPFD, first) for fd in fds]
     for wanted, fd in enumerate(high):
         os.dup2(fd, wanted, inheritable=wanted < TROUBLE_FD)
+    if group is not None:
+        group.enter()
     os.closerange(first, 1 << 20)
 
 

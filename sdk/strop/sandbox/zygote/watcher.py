@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from strop.sandbox.wire import RESULT, Request, pack_result
 from strop.sandbox.zygote import linux, meter, nursery, supervisor, untrusted
+from strop.sandbox.zygote.groups import Groups
 from strop.sandbox.zygote.place import Ground
 from strop.sandbox.zygote.stock import Prepared, Stock
 from strop.sandbox.zygote.watch import Streams, Watch
@@ -29,7 +30,9 @@ _KILLED = int(signal.SIGKILL)
 _TOO_MANY = "Raise `ulimit -Hn`, or choose a smaller pool or concurrency."
 
 
-def serve(calls: socket.socket, alive_fd: int, ground: Ground, size: int) -> NoReturn:
+def serve(
+    calls: socket.socket, alive_fd: int, ground: Ground, size: int, groups: Groups
+) -> NoReturn:
     """Answer calls until the client, the stub or the zygote goes away; then all in here ends."""
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     zygote = os.fork()
@@ -48,7 +51,7 @@ def serve(calls: socket.socket, alive_fd: int, ground: Ground, size: int) -> NoR
     linux.prctl(linux.PR_SET_DUMPABLE, 0)
     linux.keep_one_heap()
     _raise_descriptor_limit()
-    stock = Stock(near, calls, ground, size)
+    stock = Stock(near, calls, ground, size, groups)
     stock.fill()
     crew = _Crew(calls, stock)
     for _ in range(_IDLE_COUNT):
@@ -130,7 +133,7 @@ def _answer(message: bytes, job: socket.socket, stock: Stock) -> None:
     try:
         _watch(job, prepared, request)
     finally:
-        prepared.end()
+        stock.end(prepared)
         stock.fill()
 
 
@@ -138,6 +141,9 @@ def _watch(job: socket.socket, prepared: Prepared, request: Request) -> None:
     box = int(request.limits["disk_bytes"]), int(request.limits["inode_count"])
     if box != DEFAULT_BOX:
         prepared.fit_box(*box)
+    if prepared.group is not None:
+        limits = request.limits
+        prepared.group.fit(int(limits["memory_bytes"]), box[0], int(limits["pid_count"]))
     started_at = time.monotonic()
     with suppress(OSError):
         prepared.requests.sendall(untrusted.pack_task(request, request.limits))
@@ -173,6 +179,8 @@ def _report(job: socket.socket, prepared: Prepared, watch: Watch, wall_s: float)
         if status == _KILLED and prepared.has_lost_first:
             # Not the code's doing: the socket closes without a word, which is a fault of ours.
             return
+        if prepared.has_run_out:
+            watch.ended_by = "memory_bytes"
         prepared.kill()
         cpu_s = used.ru_utime + used.ru_stime
         peak_bytes = max(peak_bytes, used.ru_maxrss * 1024)

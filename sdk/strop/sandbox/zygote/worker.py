@@ -7,11 +7,11 @@ import select
 import signal
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from strop.sandbox.wire import HEADER, RESULT, Request, pack_result
-from strop.sandbox.zygote import cases, linux, meter, place, rootfs, supervisor, untrusted
+from strop.sandbox.zygote import cases, groups, linux, meter, place, rootfs, supervisor, untrusted
 from strop.sandbox.zygote.place import Place
 from strop.sandbox.zygote.seccomp import SocketPolicy
 
@@ -26,9 +26,12 @@ def keep(fds: tuple[int, ...], home: Place) -> NoReturn:
 
     Args:
         fds: The caller's socket, and a file with the call; for a run its request follows there.
+            Where there are control groups, also what `groups.Groups.lend` gives.
         home: Where it takes place.
     """
     try:
+        group = groups.of_memory(fds[3:])
+        home = replace(home, group=group)
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
         linux.unshare(linux.NEWNS)
         job = socket.socket(fileno=fds[0])
@@ -37,10 +40,12 @@ def keep(fds: tuple[int, ...], home: Place) -> NoReturn:
             content = file.read()
         if content.startswith(ROOM):
             spec = json.loads(content[len(ROOM) :])
+            _fit(group, spec["limits"])
             place.prepare_box(home, _bounds_of_box(spec["limits"]))
             Room(job, home, spec).serve()
         else:
             request = Request.unpack(content[len(RUN) + HEADER.size :])
+            _fit(group, request.limits)
             place.prepare_box(home, _bounds_of_box(request.limits))
             child = untrusted.spawn(home, "none")
             cases.supervise(supervisor.Run(job, home, child, request, "none"))
@@ -83,6 +88,11 @@ def _answer(message: bytes, sock: socket.socket, home: Place, child: untrusted.C
     received = supervisor.receive_request(sock)
     if received is not None:
         cases.supervise(supervisor.Run(sock, home, child, received[0], "none"))
+
+
+def _fit(group: groups.Group | None, limits: Any) -> None:
+    if group is not None:
+        group.fit(int(limits["memory_bytes"]), int(limits["disk_bytes"]), int(limits["pid_count"]))
 
 
 def _bounds_of_box(limits: Any) -> tuple[int, int]:
@@ -166,6 +176,9 @@ class Room:
                 meter.become_reaper()
             received = supervisor.receive_request(sock)
             if received is not None:
+                if home.group is not None:
+                    memory_bytes = int(received[0].limits["memory_bytes"])
+                    home.group.widen(memory_bytes, int(self._limits["disk_bytes"]))
                 child = untrusted.spawn(home, self._sockets)
                 run = supervisor.Run(sock, home, child, received[0], self._sockets)
                 cases.supervise(run)
