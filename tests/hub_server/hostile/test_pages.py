@@ -86,29 +86,31 @@ def author(hub: RunningHub, tmp_path: Path) -> Author:
 
 
 @pytest.mark.parametrize("text", EVIL.values(), ids=EVIL)
-def test_what_is_uploaded_is_shown_as_it_is_and_never_runs(author: Author, text: str) -> None:
+def test_what_is_uploaded_is_shown_as_it_is_and_never_runs(
+    author: Author, name: str, text: str
+) -> None:
     # Headers of METADATA are ASCII as these tests write them; a README may hold any text.
     summary = f"Sum {text}" if text.isascii() else "Sum"
     author.publish(
-        "maze",
+        name,
         "0.1.0",
         "0.2.0",
         readme=f"# {text}\n\n{text}\n\n[{text}]({text})\n\n`{text}`\n",
         manifest={"summary": summary, "license": "MIT"},
     )
-    author.yank("maze", "0.1.0", f"why {text}")
+    author.yank(name, "0.1.0", f"why {text}")
 
     for path in (
-        f"/{author.owner}/maze",
-        f"/{author.owner}/maze/0.1.0",
+        f"/{author.owner}/{name}",
+        f"/{author.owner}/{name}/0.1.0",
         f"/?owner={author.owner}",
-        "/simple/maze/",
-        f"/owners/{author.owner}/simple/maze/",
+        f"/simple/{name}/",
+        f"/owners/{author.owner}/simple/{name}/",
     ):
         response = author.hub.get(path)
         assert response.status_code == 200
         page = check_harmless(response.text)
-        if not path.endswith("/simple/maze/"):
+        if not path.endswith(f"/simple/{name}/"):
             # Once decoded it is there letter by letter.
             assert summary in page.text
 
