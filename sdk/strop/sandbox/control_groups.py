@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from strop.sandbox.zygote.groups import remove
+
 _CONTROLLERS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "cgroup": {
         "memory": ("memory.limit_in_bytes", str(64 << 20)),
@@ -147,7 +149,7 @@ def _try_in(parent: Path, kind: str, names: Sequence[str] | None = None) -> list
             _move_one_into(group)
         return found
     finally:
-        _remove(group)
+        remove(str(group), None, time.monotonic() + _EMPTY_S)
 
 
 def _set(group: Path, name: str, value: str) -> bool:
@@ -169,17 +171,3 @@ def _move_one_into(group: Path) -> None:
                 raise OSError(errno.EIO, "a process did not arrive in its group")
         finally:
             process.kill()
-
-
-def _remove(group: Path) -> None:
-    """Remove a group; the kernel takes a moment to see that it is empty."""
-    end = time.monotonic() + _EMPTY_S
-    while True:
-        try:
-            group.rmdir()
-        except OSError as error:
-            if error.errno == errno.ENOENT or time.monotonic() > end:
-                return
-            time.sleep(0.01)
-        else:
-            return

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from strop.errors import SandboxError
 from strop.sandbox import Backend, ExecResult, Limits, SandboxSpec, control_groups
 from strop.sandbox.zygote import meter
 from tests.sdk.sandbox.conftest import MIB, POOL, TIERS, TIGHT, open_tier, stub_pids, wait_for_idle
@@ -145,6 +146,32 @@ async def test_limits_beyond_what_the_kernel_counts_bound_nothing(grouped: Backe
     assert (await grouped.run("print(1)", limits=wide)).text == "1\n"
 
 
+async def test_a_group_that_cannot_be_made_is_named_and_nothing_runs_without(
+    grouped: Backend,
+) -> None:
+    await grouped.run("")
+    await wait_for_idle(grouped)
+    (stub,) = stub_pids(grouped)
+    made = _groups(stub)
+    beginning = made[0].name.rpartition("-")[0]
+    # What another one has taken; they go with the zygote.
+    for number in range(1, 100):
+        for parent in {path.parent for path in made}:
+            (parent / f"{beginning}-{number}").mkdir(exist_ok=True)
+
+    code = "import time; time.sleep(1)"
+    runs = [grouped.run(code) for _ in range(3 * POOL + 6)]
+    ended = await asyncio.gather(*runs, return_exceptions=True)
+
+    errors = [end for end in ended if isinstance(end, BaseException)]
+    assert errors
+    assert all(isinstance(error, SandboxError) for error in errors)
+    assert all("a control group cannot be made: File exists" in str(error) for error in errors)
+    assert (await grouped.run("print(1)")).text == "1\n"
+    await grouped.close()
+    assert _groups(stub) == []
+
+
 async def test_groups_are_used_again_and_go_with_their_zygote(grouped: Backend) -> None:
     for _ in range(20):
         assert (await grouped.run("print(1)")).text == "1\n"
@@ -204,6 +231,7 @@ async def test_groups_go_when_a_process_of_ours_is_killed(grouped: Backend, whic
 
 DYING = """
 import asyncio, os, signal, sys
+from strop.errors import SandboxError
 from strop.sandbox import Backend
 from strop.sandbox.backends.local import LocalTransport
 async def main():

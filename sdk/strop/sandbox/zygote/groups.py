@@ -34,6 +34,10 @@ kills, and which one tells the use."""
 _KILLS = re.compile(rb"^oom_kill (\d+)$", re.MULTILINE)
 
 
+class GroupError(OSError):
+    """A group could not be made; code that is to be bounded by it does not run."""
+
+
 @dataclass(slots=True)
 class Group:
     """What one run's processes are bounded by, in one hierarchy or several."""
@@ -196,7 +200,7 @@ class Groups:
             return
         group.close()
         for parent, _, _ in self._parents:
-            _remove(group.name, parent, time.monotonic() + _EMPTY_S)
+            remove(group.name, parent, time.monotonic() + _EMPTY_S)
 
     def _make(self, name: str) -> Group:
         group = Group(name, [], {})
@@ -204,9 +208,10 @@ class Groups:
             for parent, kind, names in self._parents:
                 os.mkdir(name, dir_fd=parent)
                 _join_up(group, parent, {what: FILES[kind][what] for what in names})
-        except BaseException:
+        except OSError as error:
             group.close()
-            raise
+            text = f"a control group cannot be made: {error.strerror}"
+            raise GroupError(error.errno, text) from error
         return group
 
     def remove(self) -> None:
@@ -241,11 +246,11 @@ def _remove_all(beginning: str, parent: int, most_s: float) -> None:
     end = time.monotonic() + most_s
     for name in os.listdir(parent):
         if name.startswith(beginning):
-            _remove(name, parent, end)
+            remove(name, parent, end)
 
 
-def _remove(name: str, parent: int, end: float) -> None:
-    """Remove a group; what is in it may still be dying."""
+def remove(name: str, parent: int | None, end: float) -> None:
+    """Remove a group, by when it must be empty; what is in it may still be dying."""
     while True:
         try:
             os.rmdir(name, dir_fd=parent)

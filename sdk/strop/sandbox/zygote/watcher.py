@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from strop.sandbox.wire import RESULT, Request, pack_result
 from strop.sandbox.zygote import linux, meter, nursery, supervisor, untrusted
-from strop.sandbox.zygote.groups import Groups
+from strop.sandbox.zygote.groups import GroupError, Groups
 from strop.sandbox.zygote.place import Ground
 from strop.sandbox.zygote.stock import Prepared, Stock
 from strop.sandbox.zygote.watch import Streams, Watch
@@ -112,6 +112,10 @@ class _Crew:
 def _answer_or_tell(message: bytes, job: socket.socket, stock: Stock) -> None:
     try:
         _answer(message, job, stock)
+    except GroupError as error:
+        if not message.startswith(ROOM):
+            supervisor.send(job, pack_result(RESULT, {"trouble": str(error)}, []))
+        raise
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
             supervisor.send(job, pack_result(RESULT, {"trouble": f"{error}. {_TOO_MANY}"}, []))
